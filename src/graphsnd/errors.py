@@ -291,13 +291,14 @@ def check_type(name: str, value: Any, kinds: type | tuple[type, ...], expected: 
 
 
 def check_number(
-    name: str, value: Any, *, low: float = -math.inf, high: float = math.inf, above: float | None = None, fix: str = ""
-) -> float:
-    """Return ``value`` as a float, or raise unless it is finite and in ``low .. high``, or ``above`` a number."""
+    name: str, value: Any, *, low: float = -math.inf, high: float = math.inf, above: float = -math.inf,
+    below: float = math.inf, fix: str = "",
+) -> float:  # fmt: skip
+    """Return ``value`` as a float, or raise unless it is finite and between the ends that are given."""
     plain = number(value)
-    if not low <= plain <= high or math.isinf(plain) or (above is not None and plain <= above):
-        ends = [f"above {above:g}"] if above is not None else [f"at least {low:g}"] if low > -math.inf else []
-        ends += [f"at most {high:g}"] if high < math.inf else []
+    if not (low <= plain <= high and above < plain < below):
+        given = (("above", above), ("at least", low), ("below", below), ("at most", high))
+        ends = [f"{words} {end:g}" for words, end in given if not math.isinf(end)]
         raise InputError(name, f"to be a finite number {' and '.join(ends)}".rstrip(), describe(value), fix)
     return plain
 

@@ -9,7 +9,7 @@ from torch import nn
 import graphsnd as gs
 from graphsnd.teams import as_team
 from graphsnd.teams import policies as code
-from graphsnd.teams.evaluation import JointTeam
+from graphsnd.teams.joint import JointTeam
 from graphsnd.teams.policies import PoliciesTeam
 
 from .conftest import FEATURES, Joint, modules

@@ -11,7 +11,7 @@ from graphsnd.behavior import Behavior
 from graphsnd.behavior.behavior import as_distance
 from graphsnd.teams import StackedTeam, Team
 from graphsnd.teams.answers import tensors_of
-from graphsnd.teams.evaluation import JointTeam
+from graphsnd.teams.joint import JointTeam
 from graphsnd.teams.policies import PoliciesTeam
 
 from .conftest import FEATURES, N

@@ -12,9 +12,9 @@ import torch
 from scipy import stats
 
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import InputError, check_clusters, check_finite, check_integer, check_layout
+from graphsnd.errors import InputError, check_clusters, check_finite, check_integer, check_layout, check_number
 from graphsnd.estimation.estimate import Interval
-from graphsnd.estimation.intervals import check_confidence, cluster_error, cluster_sums
+from graphsnd.estimation.intervals import cluster_error, cluster_sums
 from graphsnd.estimation.measuring import observation_values
 from graphsnd.estimation.source import as_source
 from graphsnd.teams import Team
@@ -100,7 +100,7 @@ def compare(
         >>> found.interval[0] > 0, found.p_value < 0.01
         (True, True)
     """
-    confidence = check_confidence(confidence)
+    confidence = check_number("confidence", confidence, above=0, below=1)
     seed = check_integer("seed", seed, "to be an integer, at least 0", low=0)
     sources = [as_source(team, observations, distance, backend) for team in (first, second)]
     count = sources[0].observations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import torch
 from torch import Tensor
@@ -192,7 +193,7 @@ def measure_edges(points: Points, edges: Tensor, *, backend: str = "auto") -> tu
 
 def check_metric(points: Points) -> None:
     """Raise for a corrected distance, which may be negative: it bounds no pair that is left out."""
-    if points.metric() is not points:
+    if Norm.CROSS in (points.norm, *map(attrgetter("norm"), points.blocks)):
         fix = "Measure all pairs, without a design."
         raise InputError("distance", "without debias where pairs are sampled", "a corrected distance", fix)
 

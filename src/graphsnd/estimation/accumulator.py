@@ -17,11 +17,10 @@ from graphsnd.behavior.behavior import as_distance, check_names, embed
 from graphsnd.behavior.distances import DISTANCES
 from graphsnd.behavior.points import Points
 from graphsnd.bounds.concentration import check_metric
-from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_integer, check_type
+from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_integer, check_number, check_type
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import (
     PairError,
-    check_confidence,
     cluster_error,
     make_estimate,
     random_graph_error,
@@ -202,7 +201,7 @@ class SndAccumulator:
         Raises:
             InputError: Before the first update.
         """
-        confidence = check_confidence(confidence)
+        confidence = check_number("confidence", confidence, above=0, below=1)
         if self.observations == 0 or self.distance is None:
             raise InputError("accumulator", "with at least one observation", "none", "Call update first.")
         means, graph = self._sums / self.observations, self.graph

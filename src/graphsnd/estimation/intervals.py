@@ -27,7 +27,7 @@ from torch import Tensor
 from graphsnd import bounds
 from graphsnd.bounds.relabelling import relabelling_factor
 from graphsnd.designs.template import Template
-from graphsnd.errors import InputError, describe, number
+from graphsnd.errors import InputError
 from graphsnd.estimation.estimate import Estimate, Interval
 from graphsnd.estimation.moments import Draws
 from graphsnd.graphs import Graph
@@ -230,13 +230,6 @@ def cluster_error(
     error = math.sqrt(float(add_last(residuals**2)) * count / (count - 1) / int(sizes.sum()) ** 2)
     reach = quantile(1 - confidence, count - 1) * math.hypot(error, shared)
     return error, (max(lowest, center - reach), max(lowest, center + reach))
-
-
-def check_confidence(confidence: float) -> float:
-    """Return ``confidence``, or raise unless it is a probability that is neither 0 nor 1."""
-    if not 0 < number(confidence) < 1:
-        raise InputError("confidence", "in (0, 1)", describe(confidence))
-    return number(confidence)
 
 
 def check_bound(means: Tensor, d_max: float | None) -> None:

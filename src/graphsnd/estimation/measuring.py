@@ -18,11 +18,10 @@ from graphsnd.designs import Agents, Complete, Design
 from graphsnd.designs.design import as_design
 from graphsnd.designs.positions import pool_positions
 from graphsnd.designs.template import Template
-from graphsnd.errors import EmptyDrawError, InputError, check_clusters
+from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_number
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import (
     PairError,
-    check_confidence,
     make_estimate,
     population_error,
     random_graph_error,
@@ -33,7 +32,7 @@ from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.graph import check_graph, normalised_weights, ratio
 from graphsnd.graphs.random import integer_seed
 from graphsnd.metric.moving import EdgeSums, edge_sums
-from graphsnd.sums import add_last, mean
+from graphsnd.sums import mean
 from graphsnd.teams import Team
 from graphsnd.teams.policies import Policy
 
@@ -107,7 +106,8 @@ def measure(
     began = perf_counter()
     if d_max is not None and not 0 <= d_max < math.inf:
         raise InputError("d_max", "to be finite and not negative", d_max)
-    confidence, generator = check_confidence(confidence), torch.Generator().manual_seed(integer_seed(seed))
+    confidence = check_number("confidence", confidence, above=0, below=1)
+    generator = torch.Generator().manual_seed(integer_seed(seed) if isinstance(seed, torch.Generator) else seed)
     tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
     source = as_source(team, observations, distance, backend)
     groups = None if clusters is None else check_clusters(clusters, source.batch_shape)
@@ -164,30 +164,39 @@ def measure_all_pairs(source: Source, name: str, confidence: float, clusters: Te
 def _measure_on_graph(
     source: Source, graph: Graph | MovingGraph, name: str, confidence: float, clusters: Tensor | None
 ) -> Estimate:
-    """Measure Graph-SND, each edge once, with its error where the graph was drawn at random."""
+    """Measure Graph-SND, each edge once; of a graph that was drawn at random, SND with its error."""
     if isinstance(graph, MovingGraph):
         return _measure_moving(source, graph, name, confidence, clusters)
     if graph.m == 0 and graph.inclusion is not None:
         raise EmptyDrawError("design")
-    edges = graph.edges.to(source.device)
-    weights, whole = normalised_weights(graph, source.device)
-    distances, values, d_max = torch.zeros(graph.m, dtype=torch.float64, device=source.device), [], 0.0
+    if not graph.estimates_snd:
+        return _measure_fixed(source, graph, name, confidence, clusters)
+    edges, values, d_max = graph.edges.to(source.device), [], 0.0
+    distances = torch.zeros(graph.m, dtype=torch.float64, device=source.device)
     for points, share in source.blocks():
-        if graph.estimates_snd:
-            means, totals, bound = measure_edges(points, edges, backend=source.backend)
-        else:
-            means, totals = kernels.edge_means_and_totals(points, edges, weights, ordered=True, backend=source.backend)
-            bound = math.inf
+        means, totals, bound = measure_edges(points, edges, backend=source.backend)
         # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
         distances, d_max = distances + share * means, d_max + share * bound
-        values.append(ratio(totals, whole).cpu())
-    value = float(ratio(add_last(distances if weights is None else weights * distances), whole))
-    error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
-    if graph.estimates_snd:
-        d_max = min(d_max, source.distance.maximum or math.inf)
-        error, target = random_graph_error(graph, distances, value, d_max, 1 - confidence), "SND"
+        values.append((totals / graph.m).cpu())
+    value, d_max = float(mean(distances)), min(d_max, source.distance.maximum or math.inf)
+    error = random_graph_error(graph, distances, value, d_max, 1 - confidence)
     around = population_error(torch.cat(values), None, clusters, source.observations, confidence, error.standard_error)
-    return make_estimate(value, target, error, around, source, confidence=confidence, pairs=graph.m, design=name)
+    return make_estimate(value, "SND", error, around, source, confidence=confidence, pairs=graph.m, design=name)
+
+
+def _measure_fixed(source: Source, graph: Graph, name: str, confidence: float, clusters: Tensor | None) -> Estimate:
+    """Measure Graph-SND on a graph that defines it."""
+    edges = graph.edges.to(source.device)
+    weights, whole = normalised_weights(graph, source.device)
+    totals = [
+        kernels.edge_totals(points, edges, weights, ordered=True, backend=source.backend).cpu()
+        for points, _ in source.blocks()
+    ]
+    values = ratio(torch.cat(totals), whole.cpu())
+    value = float(mean(values))
+    error = PairError(0.0, (value, value), "exact: every edge")
+    around = population_error(values, None, clusters, source.observations, confidence)
+    return make_estimate(value, "Graph-SND", error, around, source, confidence=confidence, pairs=graph.m, design=name)
 
 
 def _measure_moving(

@@ -13,7 +13,7 @@ from torch import Tensor
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian
 from graphsnd.errors import InputError, as_tensor, require
 from graphsnd.teams import answers
-from graphsnd.teams.evaluation import JointTeam
+from graphsnd.teams.joint import JointTeam
 
 jax = require("jax", "jax")
 # What the keys of a dict of arrays stand for.

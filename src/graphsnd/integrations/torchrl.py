@@ -18,7 +18,7 @@ from graphsnd.estimation import measure
 from graphsnd.integrations.torchrl_env import WorldEnv as WorldEnv
 from graphsnd.teams import Team
 from graphsnd.teams.answers import evaluation_mode, map_tensors, tensors_of
-from graphsnd.teams.evaluation import JointTeam
+from graphsnd.teams.joint import JointTeam
 from graphsnd.teams.parts import by_dims
 
 tensordict = require("tensordict", "torchrl")

@@ -5,9 +5,10 @@
 certify bounds on distances.
 """
 
-from graphsnd.teams.evaluation import as_team, draw_samples, evaluate
+from graphsnd.teams.evaluation import draw_samples, evaluate
 from graphsnd.teams.files import load_behavior, save_behavior
 from graphsnd.teams.heads import CategoricalHead, DeterministicHead, GaussianHead, TanhNormalHead
+from graphsnd.teams.policies import as_team
 from graphsnd.teams.stacked import StackedMLP, StackedTeam
 from graphsnd.teams.team import Team
 

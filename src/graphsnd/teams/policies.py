@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import marshal
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, filterfalse
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -30,8 +30,10 @@ from graphsnd.teams.answers import (
     with_tensors,
 )
 from graphsnd.teams.engine import CACHED_ACTIVATIONS, MAX_ACTIVATIONS
+from graphsnd.teams.joint import JointTeam
+from graphsnd.teams.parts import OnParts, by_dims
 from graphsnd.teams.probing import ROWS, check_rows
-from graphsnd.teams.team import Team
+from graphsnd.teams.team import Team, device_of, tensors_in
 
 Policy = Callable[[Tensor], Any]
 T = TypeVar("T")
@@ -82,7 +84,7 @@ class PoliciesTeam(Team):
         self.agents, self.device = len(self.policies), device_of(first)
         if isinstance(first, nn.Module):
             self.cost = sum(map(torch.numel, first.parameters()))
-            self._width = max([1, *chain.from_iterable(map(torch.Tensor.size, _tensors(first).values()))])
+            self._width = max([1, *chain.from_iterable(map(torch.Tensor.size, tensors_in(first).values()))])
         self._unchecked: set[int] = set()  # who may not answer each row by itself
         for agent, policy in enumerate(() if whole else self.policies):
             if not isinstance(policy, nn.Module) or policy not in _CHECKED:
@@ -230,7 +232,7 @@ class PoliciesTeam(Team):
         each = []
         with LOCK:  # another thread's call may have put its parameters into the first module
             for agent in agents:
-                each.append(_tensors(self.policies[agent]))
+                each.append(tensors_in(self.policies[agent]))
         together = zip(*map(dict.values, each), strict=True)  # their names are the same, in the same order
         return dict(zip(each[0], map(torch.stack, together), strict=True))
 
@@ -290,10 +292,6 @@ class Unroll:
         return map_tensors(lambda steps, _: torch.stack(steps), answers, validate=True)
 
 
-def _tensors(module: nn.Module) -> dict[str, Tensor]:
-    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
-
-
 def _describe_code(module: nn.Module) -> list[object]:
     """Return what decides what a module does, apart from the values of its parameters and buffers, to be compared.
 
@@ -303,7 +301,7 @@ def _describe_code(module: nn.Module) -> list[object]:
     code: list[object] = []
     if len(list(module.named_modules(remove_duplicate=False))) != len(list(module.modules())):
         return code  # functional_call does not restore the parameters of a module that has two names
-    for name, part in _tensors(module).items():
+    for name, part in tensors_in(module).items():
         code.append((name, part.shape, part.dtype, part.device))
     for name, child in module.named_modules() if code else ():
         identity: object = type(child)
@@ -328,9 +326,66 @@ def _describe_code(module: nn.Module) -> list[object]:
     return code
 
 
-def device_of(policy: object) -> torch.device:
-    """Return the device of a module's first floating parameter or buffer; the CPU for anything that has none."""
-    for tensor in _tensors(policy).values() if isinstance(policy, nn.Module) else ():
-        if tensor.is_floating_point():
-            return tensor.device
-    return torch.device("cpu")
+def as_team(
+    policies: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
+    *,
+    agents: int | None = None,
+    squashed: bool = True,
+    whole: bool = False,
+    feature_dims: int | Mapping[str, int] = 1,
+) -> Team:
+    """Return a team made of the given policies.
+
+    Args:
+        policies: As in :func:`~graphsnd.evaluate`. A team is returned as it is.
+        agents: As in :func:`~graphsnd.evaluate`, for stacked modules; elsewhere it must agree with the policies.
+        squashed: Passed to :func:`~graphsnd.from_distribution`; a team has settled this already.
+        whole: As in :func:`~graphsnd.evaluate`, for a list of policies.
+        feature_dims: As in :func:`~graphsnd.evaluate`, for a list of policies.
+
+    Raises:
+        InputError: For an empty list, for something that holds no policies, and for another number of ``agents``.
+
+    Example:
+        >>> import torch
+        >>> as_team([torch.nn.Linear(4, 2) for _ in range(3)])
+        PoliciesTeam(agents=3, observation_features=None)
+    """
+    if isinstance(policies, Mapping | nn.ModuleDict):
+        values: list[Any] = list(policies.values())
+        team = as_team(values, agents=agents, squashed=squashed, whole=whole, feature_dims=feature_dims)
+        return team.with_names(list(map(str, policies.keys())))
+    if not isinstance(policies, Team) and callable(policies) and not isinstance(policies, nn.ModuleList):
+        # A ModuleList can be called too; its call only says that it has none.
+        if whole or feature_dims != 1:
+            fix = "Pass one policy per agent: a stacked module answers for all agents on one observation."
+            raise InputError("team", "to be a list with whole=True or feature_dims", type(policies).__name__, fix)
+        return JointTeam(policies, agents=agents, squashed=squashed)
+    given: object = policies
+    if isinstance(given, Team):
+        team = given
+    else:
+        listed = list(given) if isinstance(given, Iterable) and not isinstance(given, Tensor) else None
+        if not listed or not all(map(callable, listed)):
+            raise _no_policies(policies, listed)
+        parts = None
+        if isinstance(feature_dims, Mapping):
+            parts = by_dims(feature_dims)
+            listed, feature_dims = [OnParts(policy, parts) for policy in listed], 1
+        team = PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
+        team.parts = parts
+    if agents is not None and agents != team.agents:
+        raise InputError("agents", f"to be {team.agents}, the number of policies", agents)
+    return team
+
+
+def _no_policies(given: object, listed: list[Any] | None) -> InputError:
+    """Return the error for what is no list of policies, or holds something else."""
+    expected = "to be a list or dict of modules or callables, or one stacked module"
+    if listed is None:
+        return InputError("team", expected, type(given).__name__)
+    if not listed:
+        return InputError("team", "to hold at least one policy", "an empty list")
+    got = f"a {type(given).__name__} that holds {type(next(filterfalse(callable, listed))).__name__}"
+    fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
+    return InputError("team", expected, got, fix)

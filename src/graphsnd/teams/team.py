@@ -238,3 +238,16 @@ class Team(Named, ABC):
         low, high = torch.stack(agents.aminmax()).tolist()
         if low < 0 or high >= self.agents:
             raise InputError("agents", f"in 0 .. {self.agents - 1}", f"values from {low} to {high}")
+
+
+def tensors_in(module: nn.Module) -> dict[str, Tensor]:
+    """Return the parameters and buffers of a module by name."""
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def device_of(policy: object) -> torch.device:
+    """Return the device of a module's first floating parameter or buffer; the CPU for anything that has none."""
+    for tensor in tensors_in(policy).values() if isinstance(policy, nn.Module) else ():
+        if tensor.is_floating_point():
+            return tensor.device
+    return torch.device("cpu")

@@ -18,7 +18,7 @@ from graphsnd.errors import InputError, shape_of
 from graphsnd.integrations.torchrl import ActorTeam, KeyedTeam, read_actor, run_actor
 from graphsnd.teams import Team
 from graphsnd.teams.answers import ask, map_tensors
-from graphsnd.teams.policies import device_of
+from graphsnd.teams.team import device_of
 
 
 def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) -> tuple[TensorDictBase, Tensor | None]:
