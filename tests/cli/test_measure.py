@@ -130,7 +130,11 @@ def _bad() -> dict[str, tuple[dict[str, Any], list[str], str]]:
         "distance": ({"actions": good}, ["--distance", "euclid"], "`--distance`"),
         "distance family": ({"actions": good}, ["--distance", "hellinger"], "`--distance` to fit"),
         "categorical family": ({"probs": probs}, ["--distance", "wasserstein"], "`--distance` to fit"),
-        "confidence": ({"actions": good}, ["--confidence", "95"], "`--confidence` to be a finite number above 0 and below 1"),
+        "confidence": (
+            {"actions": good},
+            ["--confidence", "95"],
+            "above 0 and below 1",
+        ),
         "empty draw": ({"actions": good}, ["--design", "bernoulli:1e-9"], "`--design` to have at least one edge"),
         "html folder": ({"actions": good}, ["--html", "no/such/folder/a.html"], "`--html` in a folder"),
     }

@@ -336,9 +336,9 @@ def test_only_asked_modules_are_read(
     team = PoliciesTeam(modules(generator))
     assert team.batched  # compares all modules, once
     read = []
-    original = code._tensors
+    original = code.tensors_in
     monkeypatch.setattr(
-        code, "_tensors", lambda module: (read.append(team.policies.index(module)), original(module))[1]
+        code, "tensors_in", lambda module: (read.append(team.policies.index(module)), original(module))[1]
     )
     team.partial(observations, torch.tensor([[4, 1]]).expand(11, 2))
     assert team.batched

@@ -299,8 +299,8 @@ def test_modules_of_the_same_code_are_all_checked_at_once() -> None:
 
 def test_checks_read_each_module_once_and_seed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     reads, forks = Counter[int](), []
-    read, fork = code._tensors, torch.random.fork_rng
-    monkeypatch.setattr(code, "_tensors", lambda module: reads.update([id(module)]) or read(module))
+    read, fork = code.tensors_in, torch.random.fork_rng
+    monkeypatch.setattr(code, "tensors_in", lambda module: reads.update([id(module)]) or read(module))
     monkeypatch.setattr(torch.random, "fork_rng", lambda: forks.append(1) or fork())
     modules = [nn.Linear(FEATURES, ACTIONS) for _ in range(8)]
     assert as_team(modules).evaluate(torch.randn(50, FEATURES)).agents == 8
