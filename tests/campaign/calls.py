@@ -267,6 +267,7 @@ def _has_infinity(value: Any) -> bool:
 STRANGE = ("sparse", "meta", "quantised", "complex", "conjugate", "float8", "uint", "nested", "numpy", "huge", "list")
 # What Python and torch say in so many words of a number below 0, a device that is none, and shapes that do not fit.
 PLAIN_WORDS = ("must be a non-negative integer", "Invalid device string", "must match the existing size")
+PLAIN_WORDS += ("upper bound and lower bound inconsistent", "s must be a scalar")  # of torch.arange and matplotlib
 CALLBACKS = ("callback", "progress", "report", "step", "schedule", "method", "factory", "policy", "summary")
 OFTEN_NAN = ("bounds.agent_effects", "StackedMLP", "ControlledPolicy")
 NOT_NEGATIVE = {"snd", "graph_snd", "horvitz_thompson", "pairwise", "contributions", "measure"}

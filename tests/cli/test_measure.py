@@ -133,7 +133,7 @@ def _bad() -> dict[str, tuple[dict[str, Any], list[str], str]]:
         "confidence": (
             {"actions": good},
             ["--confidence", "95"],
-            "above 0 and below 1",
+            "`--confidence` in (0, 1)",
         ),
         "empty draw": ({"actions": good}, ["--design", "bernoulli:1e-9"], "`--design` to have at least one edge"),
         "html folder": ({"actions": good}, ["--html", "no/such/folder/a.html"], "`--html` in a folder"),
