@@ -259,14 +259,14 @@ class _Redrawn(Design):
     def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Template:
         return _template(self, n)
 
-    def build(self, n: int) -> Template:
+    def _build(self, n: int) -> Template:
         raise NotImplementedError
 
 
 @lru_cache(maxsize=64)
 def _template(design: _Redrawn, n: int) -> Template:
     check_edges("n", 2 * n)
-    return design.build(n)
+    return design._build(n)
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ class Matching(_Redrawn):
     family = example = "matching"
     number = int
 
-    def build(self, n: int) -> Template:  # noqa: D102
+    def _build(self, n: int) -> Template:
         count = n // 2 if self.count is None else min(self.count, n // 2)
         return Template(2 * count, torch.arange(2 * count).view(count, 2))
 
@@ -318,7 +318,7 @@ class Ring(_Redrawn):
         if self.degree % 2:
             raise InputError("degree", "to be even and at least 2", self.degree)
 
-    def build(self, n: int) -> Template:  # noqa: D102
+    def _build(self, n: int) -> Template:
         if self.degree >= n - 1:
             return Template(n)
         around = torch.arange(n)
@@ -345,7 +345,7 @@ class Agents(_Redrawn):
     family, example, number = "agents", "agents:4", int
     least = 2
 
-    def build(self, n: int) -> Template:  # noqa: D102
+    def _build(self, n: int) -> Template:
         return Template(min(self.count, n))
 
 
