@@ -85,8 +85,8 @@ class PoliciesTeam(Team):
         if isinstance(first, nn.Module):
             self.cost = sum(map(torch.numel, first.parameters()))
             self._width = max([1, *chain.from_iterable(map(torch.Tensor.size, tensors_in(first).values()))])
-        self._unchecked: set[int] = set()  # who may not answer each row by itself
-        for agent, policy in enumerate(() if whole else self.policies):
+        self._unchecked: set[int] = set()  # who may not answer each row by itself; none is tried where torch compiles
+        for agent, policy in enumerate(() if whole or torch.compiler.is_compiling() else self.policies):
             if not isinstance(policy, nn.Module) or policy not in _CHECKED:
                 self._unchecked.add(agent)
 
