@@ -214,7 +214,7 @@ def check_shape(name: str, tensor: torch.Tensor, shape: Sequence[Any], dtype: st
         name: Argument name for the message.
         tensor: What was given.
         shape: For example ``(..., 4, "features")``.
-        dtype: That it must have too: ``floating``, ``bool`` or ``int64``.
+        dtype: Required dtype: ``floating``, ``bool`` or ``int64``.
     """
     own, wanted = tuple(tensor.shape), tuple(shape)
     if own == wanted and not dtype:
@@ -316,8 +316,8 @@ def check_layout(name: str, shape: Sequence[int], batch_shape: Sequence[int]) ->
 
     Args:
         name: Argument name for the message.
-        shape: Of the array, without the axes of one observation.
-        batch_shape: Of the observations; where their number is another, that is for the caller to say.
+        shape: Shape of the array, without the axes of one observation.
+        batch_shape: Shape of the observations; another number of them is for the caller to refuse.
 
     Example:
         >>> check_layout("clusters", (400,), (50, 8))
@@ -336,7 +336,7 @@ def check_clusters(clusters: Any, batch_shape: Sequence[int]) -> torch.Tensor | 
 
     Args:
         clusters: Integers in a tensor or array of the observations' shape, or in a list.
-        batch_shape: Of the observations.
+        batch_shape: Shape of the observations.
     """
     import torch
 

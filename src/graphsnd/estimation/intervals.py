@@ -100,7 +100,7 @@ def observation_radius(draws: int, variance: float, d_max: float, delta: float) 
 
     Args:
         draws: Number of observations drawn.
-        variance: Of their means, with divisor ``draws``.
+        variance: Variance of their means, with divisor ``draws``.
         d_max: Upper bound on every distance.
         delta: Failure probability.
     """
@@ -157,7 +157,7 @@ def errors(
         draws: What was measured.
         template: What was measured at each.
         n: Number of agents.
-        observations: That were given.
+        observations: Number of observations that were given.
         d_max: Upper bound on every distance where one is known: no variance exceeds a quarter of its square.
     """
     most = math.inf if d_max is None else d_max * d_max / 4

@@ -140,7 +140,7 @@ def variances(moments: Tensor, n: int, edges: int, meeting: int) -> Tensor:
     Args:
         moments: From :func:`products` ``[..., 3]``, which may come from another template.
         n: Number of agents.
-        edges: Of the template.
+        edges: Number of edges of the template.
         meeting: Pairs of them that share an agent.
     """
     q, a, b = moments.unbind(-1)
