@@ -57,7 +57,8 @@ def test_what_cannot_be_compared_is_refused() -> None:
     with pytest.raises(InputError, match="same 640 observations"):
         gs.compare(first, gs.Deterministic(second.actions[:100]))
     rows = [gs.Deterministic(second.actions.view(*shape, 5, 2)) for shape in ((40, 16), (16, 40))]
-    assert gs.compare(rows[0], first) == gs.compare(second, first)  # one is flat
+    flat = torch.arange(640)
+    assert gs.compare(rows[0], first, clusters=flat) == gs.compare(second, first, clusters=flat)  # one is flat
     with pytest.raises(InputError, match=r"`second` laid out as the observations, \(40, 16\), got \(16, 40\)"):
         gs.compare(*rows)
     with pytest.raises(InputError, match="at least 2 different"):

@@ -11,7 +11,7 @@ def test_two_teams(run: Any, save: Any, tensors: dict) -> None:
     second = save("b.npz", loc=tensors["loc"] * 1.1, scale=tensors["scale"])
     found = run("compare", second, first)
     assert found.exit_code == 0, found.output
-    assert "10 clusters of 40 shared observations" in found.stdout
+    assert "(40 shared observations; 10 clusters, as given)" in found.stdout
     assert json.loads(run("compare", second, first, "--json").stdout)["p_value"] < 0.01
     assert run("compare", first).exit_code == 2
 

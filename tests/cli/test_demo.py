@@ -17,7 +17,18 @@ def test_a_small_demo_writes_everything(run: Any, tmp_path: Path) -> None:
     result = run("demo", "--out", out, "--agents", 16, "--observations", 64, "--seed", 1)
     assert result.exit_code == 0, result.output
     assert {path.name for path in out.iterdir()} == FILES
-    for word in ("SND =", "complete", "bernoulli:0.1", "uniform:", "regular:", "knn:", "radius:", "cliques", "medic"):
+    for word in (
+        "SND ",
+        "2-Wasserstein of Gaussians",
+        "complete",
+        "bernoulli:0.1",
+        "uniform:",
+        "regular:",
+        "knn:",
+        "radius:",
+        "cliques",
+        "medic",
+    ):
         assert word in result.stdout
     assert "do not estimate SND" in " ".join(result.stdout.split())
     page = (out / "index.html").read_text(encoding="utf-8")

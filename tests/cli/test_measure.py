@@ -285,9 +285,9 @@ def test_no_page_promises_what_is_not_guaranteed(run: Any, tmp_path: Path) -> No
         options = ("--observations", tmp_path / "seen.npz", "--html", html, "--design", *design)
         assert run("measure", tmp_path / "team", *options).exit_code == 0
         pages[name] = html.read_text(encoding="utf-8")
-    assert "for large samples" in pages["drawn"]
+    assert "on these observations, approximate" in pages["drawn"]
     assert "guaranteed" not in pages["drawn"]
-    assert "exact: all pairs" in pages["whole"]
+    assert "on other observations like these, approximate" in pages["whole"]
 
 
 def test_distances_by_name() -> None:

@@ -67,8 +67,9 @@ def test_help_shows_every_default(command: str, run: Any) -> None:
 
 
 WRONG = [
-    ("measure team.npz --tol 0", "Expected `--tol` to be positive and finite, got 0.0."),
-    ("measure team.npz --rel-tol nan", "Expected `--rel-tol` to be positive and finite, got nan."),
+    ("measure team.npz --tol 0", "Expected `--tol` to be a finite number above 0, got 0.0."),
+    ("measure team.npz --rel-tol nan", "Expected `--rel-tol` to be a finite number above 0 and below 1, got nan."),
+    ("measure team.npz --rel-tol 5", "Expected `--rel-tol` to be a finite number above 0 and below 1, got 5.0."),
     ("advise --agents 1 --observations 9", "Expected `--agents` "),
     ("advise --agents 9 --observations 9 --device tpu", "Expected `--device` to be one of cpu, cuda, got 'tpu'."),
     ("train navigation --agents 0", "Expected `--agents` to be an integer in 1 .. 268435456, got 0."),

@@ -45,12 +45,13 @@ def test_both_errors_of_a_sampled_number_are_explained_beside_it() -> None:
     assert isinstance(estimate, gs.Estimate)
     html = estimate._repr_html_()
     assert f"± {estimate.standard_error:.2g} from the pairs" in html
-    assert f"± {estimate.observation_error:.2g} from the observations" in html
+    assert f"± {estimate.observation_error:.2g} in all" in html
     assert "SND on these observations: 95% in" in html
     assert "flex-wrap:wrap" in html  # the sentence goes below its name on a phone
     assert "viewBox='0 0 420 26'" in html  # and the bars shrink
-    assert "SND on others like them, both errors: 95% in" in html
-    assert "from the pairs" in SHOWN["exact"]._repr_html_()  # type: ignore[attr-defined]
+    assert "SND on other observations like these: 95% in" in html
+    assert estimate.number() in html
+    assert "from the pairs" not in SHOWN["exact"]._repr_html_()  # type: ignore[attr-defined]
     assert "from the pairs" not in SHOWN["local"]._repr_html_()  # type: ignore[attr-defined]
 
 
@@ -58,5 +59,5 @@ def test_the_table_of_an_estimate_has_every_field() -> None:
     estimate = SHOWN["sampled"]
     assert isinstance(estimate, gs.Estimate)
     rows = [line.split()[0] for line in estimate.table().splitlines()]
-    assert {*rows, "exact"} == set(estimate.to_dict())
+    assert {*rows, "exact", "text"} == set(estimate.to_dict())
     assert repr(SHOWN["sampled"]).startswith("Estimate(SND ")

@@ -13,17 +13,23 @@ def _facts(graph: gs.Graph | None, team: gs.Behavior = TEAM) -> dict[str, str]:
 
 
 def test_a_sample_has_both_intervals_and_both_errors() -> None:
-    found = _facts(gs.graphs.uniform(10, 12))
+    found = _facts(gs.graphs.uniform(10, 40))
     assert "valid for every team" in found["guaranteed 95%"]
     assert "valid for large samples" in found["asymptotic 95%"]
     assert "standard error" in found
-    assert "40 observations" in found["observation error"]
-    assert found["pairs used"] == "12 of 45 (26.7%)"
+    assert "for other observations like these" in found["on others 95%"]
+    assert found["clusters"] == "assumes blocks of 1 row are independent; pass clusters="
+    assert found["pairs used"] == "40 of 45 pairs by uniform (88.9%)"
+
+
+def test_few_pairs_have_no_asymptotic_interval_and_the_reason() -> None:
+    found = _facts(gs.graphs.uniform(10, 12))
+    assert found["asymptotic 95%"] == "none: the pairs and draws tell as much as 11 independent ones, and it takes 30"
 
 
 def test_pairs_that_are_redrawn_are_those_of_one_observation() -> None:
     found = dict(summarise(gs.measure(TEAM, design="agents:4")))
-    assert found["pairs used"] == "6 at each observation, redrawn, of 45 (13.3%)"
+    assert found["pairs used"] == "6 of 45 pairs redrawn at each observation by agents:4 (13.3%)"
 
 
 def test_all_pairs_are_exact() -> None:
@@ -37,4 +43,6 @@ def test_a_fixed_graph_is_exact_and_not_snd() -> None:
 
 
 def test_few_observations_have_no_observation_error() -> None:
-    assert "16 observations" in _facts(None, gs.Deterministic(torch.zeros(3, 4, 2)))["observation error"]
+    found = _facts(None, gs.Deterministic(torch.zeros(3, 4, 2)))
+    assert found["SND"].startswith("0 ± unknown (")
+    assert "16 observations" in found["clusters"]

@@ -14,7 +14,7 @@ from scipy import stats
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError, check_clusters, check_finite, check_integer, check_layout, check_number
 from graphsnd.estimation.estimate import Interval
-from graphsnd.estimation.intervals import cluster_error, cluster_sums
+from graphsnd.estimation.intervals import group_observations, population_error
 from graphsnd.estimation.measuring import observation_values
 from graphsnd.estimation.source import as_source
 from graphsnd.teams import Team
@@ -41,6 +41,7 @@ class TeamsComparison:
     p_value: float  # that the clusters' differences are as likely to have the other sign
     confidence: float  # coverage of the interval
     clusters: int  # their number
+    by: str  # what they are, as of an estimate
     observations: int  # their number
     distance: str  # its name
     resolution: float  # the smallest p-value that this number of clusters can give
@@ -51,7 +52,7 @@ class TeamsComparison:
     def __str__(self) -> str:
         low, high = self.interval
         what = f"SND {self.first:.6g} and {self.second:.6g}: difference {self.difference:+.4g}"
-        where = f"{self.clusters} clusters of {self.observations:,} shared observations"
+        where = f"{self.observations:,} shared observations; {self.by}"
         sure = f"in [{low:+.4g}, {high:+.4g}] with {100 * self.confidence:.4g}% confidence"
         return f"{what}, {sure}, p = {self.p_value:.2g} ({where})"
 
@@ -79,8 +80,8 @@ def compare(
         second: The same; the teams may have different sizes.
         observations: ``[..., features]`` for policies, shown to both teams; None for behaviours, which must have been
             evaluated on the same ones.
-        clusters: Episode or environment of each observation, integers of the leading shape or flat; 32 contiguous
-            blocks when None.
+        clusters: Episode or environment of each observation, integers of the leading shape or flat; as in
+            :func:`graphsnd.measure` when None.
         distance: Distance object; the family's default when None.
         confidence: Coverage of the interval.
         seed: Seed of the test.
@@ -115,20 +116,23 @@ def compare(
         raise InputError("second", expected, distances[1], "Choose one: distance=.")
     for value in values:
         check_finite("team", value)
-    groups = check_clusters(clusters, sources[0].batch_shape)
-    (one, sizes), (two, _) = (cluster_sums(each, None, groups, count) for each in values)
-    mean = float((one - two).sum()) / count
-    _, interval = cluster_error(one - two, sizes, mean, confidence, lowest=-math.inf)
-    if interval is None:
-        fix = "A single episode says nothing about others."
-        raise InputError("clusters", "to be at least 2 different ones", len(sizes), fix)
+    given = check_clusters(clusters, sources[0].batch_shape)
+    groups = group_observations(sources[0].batch_shape, given, sources[0].by_agent)
+    difference = values[0] - values[1]
+    found = population_error(difference, None, groups, confidence, lowest=-math.inf)
+    if found.population_interval is None:
+        fix = "Pass clusters=, or more observations. A single episode says nothing about others."
+        raise InputError("clusters", "to be at least 2 different ones", found.clusters, fix)
+    group = groups[found.clusters]
+    one, two = (each.new_zeros(int(group.max()) + 1).index_add_(0, group, each) for each in values)
     test = stats.permutation_test(
         (one.numpy(), two.numpy()), lambda a, b, axis: (a - b).sum(axis=axis), permutation_type="samples",
         vectorized=True, n_resamples=RESAMPLES, rng=np.random.default_rng(seed),
     )  # fmt: skip
     return TeamsComparison(
-        float(values[0].mean()), float(values[1].mean()), mean, interval, float(test.pvalue),
-        confidence, len(sizes), count, distances[0].name, _smallest_p(2 ** float(len(sizes))),
+        float(values[0].mean()), float(values[1].mean()), float(difference.mean()), found.population_interval,
+        float(test.pvalue), confidence, len(one), found.clusters, count, distances[0].name,
+        _smallest_p(2 ** float(len(one))),
     )  # fmt: skip
 
 

@@ -58,11 +58,10 @@ def _show(study: Study, written: list[Path]) -> None:
         console.rule(f"[bold]{title}[/bold]", align="left", style="dim")
 
     e = study.exact.estimate
-    error = "" if e.observation_error is None else f" ± {e.observation_error:.3f} from the observations"
     head("A team with hidden roles")
     console.print(
         f"{e.agents} agents with Gaussian policies, four hidden roles, {e.observations:,} shared observations.\n"
-        f"[bold]SND = {e.value:.3f}[/bold]{error}: the mean 2-Wasserstein distance over all {e.pairs_total:,} pairs."
+        f"[bold]{e}[/bold]"
     )
     head("Every graph, beside the truth")
     console.print(estimates_table(study))

@@ -84,7 +84,7 @@ def merge(accumulator: SndAccumulator, *, group: Any = None) -> SndAccumulator:
         >>> accumulator = gs.SndAccumulator(3)
         >>> accumulator.update(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         >>> print(gs.distributed.merge(accumulator).compute())
-        SND 4 (exact over 3 pairs, 1 shared observation)
+        SND 4 ± unknown (2-Wasserstein of actions, all 3 pairs, 1 observation)
     """
     ranks = Ranks.of(group)
 

@@ -20,6 +20,7 @@ from graphsnd.bounds.concentration import check_metric
 from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_integer, check_number, check_type
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import (
+    ObservationError,
     PairError,
     cluster_error,
     make_estimate,
@@ -56,7 +57,7 @@ class SndAccumulator:
         >>> accumulator.update(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         >>> accumulator.update(gs.Deterministic(torch.tensor([[[0.0], [1.0], [2.0]]])))
         >>> print(accumulator.compute())
-        SND 2.66667 (exact over 3 pairs, 2 shared observations)
+        SND 2.66667 ± unknown (2-Wasserstein of actions, all 3 pairs, 2 observations)
     """
 
     def __init__(
@@ -219,7 +220,9 @@ class SndAccumulator:
                 bound = float(radii.topk(2).values.sum()) * (1 + 16 * torch.finfo(torch.float32).eps)
                 d_max = min(bound, self.distance.maximum or math.inf)
                 error = random_graph_error(graph, means, value, d_max, 1 - confidence)
-        around = cluster_error(self._own, self._sizes, value, confidence, error.standard_error)
+        found = cluster_error(self._own, self._sizes, value, confidence, error)
+        known = f"{len(self._ids):,} clusters, as given" if found[0] is not None else ObservationError.clusters
+        around = ObservationError(*found, known)
         return make_estimate(value, target, error, around, self, confidence=confidence, pairs=pairs, design=design)
 
 

@@ -14,6 +14,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Interval = tuple[float, float]
+# What a sentence calls a distance, and the class of a behaviour.
+DISTANCE_WORDS = {
+    "wasserstein": "2-Wasserstein",
+    "total-variation": "total variation",
+    "hellinger": "Hellinger distance",
+    "jensen-shannon": "Jensen-Shannon distance",
+    "sliced": "sliced 2-Wasserstein",
+    "sliced-debiased": "debiased sliced 2-Wasserstein",
+}
+FAMILY_WORDS = {
+    "Deterministic": "actions",
+    "Gaussian": "Gaussians",
+    "MultivariateGaussian": "Gaussians with covariances",
+    "Categorical": "action probabilities",
+    "Quantiles": "quantile functions",
+    "Samples": "samples",
+    "Joint": "joint actions",
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -21,18 +39,17 @@ class Estimate:
     """A measured diversity.
 
     ``interval``, ``asymptotic_interval`` and ``standard_error`` are about SND on the observations given: the error made
-    by looking at some pairs, or at some of those observations, instead of all. ``observation_error`` is the other
-    error, that other observations would have given another number. ``population_interval`` is about SND on
-    observations like these, and has both errors.
+    by looking at some pairs, or at some of those observations, instead of all. ``observation_error`` and
+    ``population_interval`` are about SND on other observations like these, and have both errors.
 
-    Printed, it is a sentence, and in notebooks a small table; :meth:`table` has all fields. ``float(estimate)`` and
-    ``f"{estimate:.3f}"`` are of its value.
+    Printed, it is a sentence in which ± is ``observation_error``; in notebooks a small table; :meth:`table` has all
+    fields. ``float(estimate)`` and ``f"{estimate:.3f}"`` are of its value.
 
     Example:
         >>> import torch, graphsnd as gs
         >>> estimate = gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         >>> print(estimate)
-        SND 4 (exact over 3 pairs, 1 shared observation)
+        SND 4 ± unknown (2-Wasserstein of actions, all 3 pairs, 1 observation)
         >>> estimate.value, estimate.target, estimate.interval
         (4.0, 'SND', (4.0, 4.0))
     """
@@ -41,10 +58,10 @@ class Estimate:
     target: str  # what the value estimates: "SND", or "Graph-SND" where the graph defines the measure
     standard_error: float  # on the given observations, from the design; 0 when everything of the target was used
     interval: Interval  # covers the target with at least this confidence; see method for what it assumes
-    asymptotic_interval: Interval  # value -+ quantile * standard_error, for large samples
+    asymptotic_interval: Interval | None  # value -+ Student's quantile * standard_error; None where freedom is below 30
     confidence: float  # coverage of the intervals
     method: str  # how the interval was made
-    observation_error: float | None  # standard error over observations, by clusters; None where too few
+    observation_error: float | None  # the ± of the sentence: standard error for other observations; None where too few
     agents: int  # size of the team
     observations: int  # that were used
     pairs_total: int  # n(n-1)/2
@@ -52,8 +69,11 @@ class Estimate:
     policy_evaluations: int  # policies times observations they were shown
     distance: str  # its name
     design: str  # as designs.parse reads it, or the family of a graph
+    family: str = ""  # class of the behaviour that was compared
+    freedom: float = math.inf  # degrees of freedom of the standard error
+    clusters: str = ""  # what observation_error takes as independent, or why it is unknown
     pair_error: float = 0.0  # the part of the standard error that comes from choosing pairs
-    population_interval: Interval | None = None  # asymptotic, clustered: SND on others like these; both errors
+    population_interval: Interval | None = None  # asymptotic, clustered: SND on others like them; both errors
     observations_total: int = 0  # that were given
     distances: int = 0  # measured in all
     why: str = ""  # why this design
@@ -82,8 +102,13 @@ class Estimate:
         return "\n".join(f"{name:<20}  {value}" for name, value in rows.items())
 
     def __repr__(self) -> str:
-        error = "exact" if self.exact else f"± {self.standard_error:.2g}"
-        return f"Estimate({self.target} {self.value:.6g}, {error}, {self.design}, agents={self.agents})"
+        return f"Estimate({self.target} {self.number()}, {self.design}, agents={self.agents})"
+
+    def number(self) -> str:
+        """The value ± ``observation_error``, with the digits that the error leaves."""
+        error = self.observation_error
+        value = round_outwards(self.value, *self.interval, error or self.standard_error)[0]
+        return f"{value} ± {'unknown' if error is None else round_outwards(error, error, error, error)[0]}"
 
     def _repr_html_(self) -> str:
         from graphsnd.plots.notebook import estimate_html
@@ -99,30 +124,41 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; None where a number is infinite, as an error that nothing is known about."""
         values = {part.name: finite(getattr(self, part.name)) for part in fields(self)}
-        return {**values, "exact": self.exact}
+        return {**values, "exact": self.exact, "text": str(self)}
 
     def __str__(self) -> str:
-        if self.exact:
-            shared = plural("shared observation", self.observations)
-            used = f"{self.pairs_used:,} {plural('pair', self.pairs_used)}, {self.observations:,} {shared}"
-            return f"{self.target} {self.value:.6g} (exact over {used})"
-        value, low, high = round_outwards(self.value, *self.interval, self.standard_error)
-        text = f"{self.target} {value}, standard error {self.standard_error:.2g}, in [{low}, {high}]"
-        used = f"{self.design}, {self.distances:,} {plural('distance', self.distances)} on shared observations"
-        text += f" with {100 * self.confidence:.4g}% confidence{' for every team' * self.guaranteed} ({used})"
-        return f"{text}; the tolerance was not met" if self.met is False else text
+        words = DISTANCE_WORDS.get(self.distance, self.distance), FAMILY_WORDS.get(self.family, self.family)
+        text = f"{self.target} {self.number()} ({words[0]} of {words[1]}, {self.pairs()}, {self.observations:,}"
+        of = f" of {self.observations_total:,}" * (self.observations < self.observations_total)
+        text += f"{of} {plural('observation', max(self.observations, self.observations_total))}"
+        if not self.exact:
+            _, low, high = round_outwards(self.value, *self.interval, self.observation_error or self.standard_error)
+            kind = "guaranteed" if self.guaranteed else "approximate"
+            text += f"; {kind} {100 * self.confidence:.4g}% interval on these observations [{low}, {high}]"
+        return f"{text}){'; the tolerance was not met' * (self.met is False)}"
+
+    def pairs(self) -> str:
+        """Which pairs were measured, in words."""
+        if self.target == "SND" and self.pairs_used == self.pairs_total:
+            return f"all {self.pairs_total:,} pairs" if self.pairs_total > 1 else "1 pair"
+        redrawn = self.design.partition(":")[0] in ("agents", "matching", "ring")
+        how = " redrawn at each observation" if redrawn else ""
+        if self.target != "SND" and self.distances != self.pairs_used * self.observations:
+            how = " on average"  # each observation has its own graph
+        return f"{self.pairs_used:,} of {self.pairs_total:,} {plural('pair', self.pairs_total)}{how} by {self.design}"
 
 
 def round_outwards(value: float, low: float, high: float, error: float) -> tuple[str, str, str]:
-    """Return a value and the ends of its interval with the digits that its standard error leaves.
+    """Return a value and the ends of its interval with the digits that its standard error leaves: one, or two of 1x.
 
     Ends are rounded outwards, so that what is guaranteed of the interval holds for what is printed.
 
     Example:
-        >>> round_outwards(1.0940038, 0.7857092, 1.4022984, 0.0241)
-        ('1.094', '0.785', '1.403')
+        >>> round_outwards(1.0940038, 0.7857092, 1.4022984, 0.0241), round_outwards(1.0940038, 0.8, 1.4, 0.0141)
+        (('1.09', '0.78', '1.41'), ('1.094', '0.800', '1.400'))
     """
-    digits = max(0, 1 - math.floor(math.log10(error))) if 0 < error < math.inf else 99
+    place = math.floor(math.log10(error)) if 0 < error < math.inf else -99
+    digits = max(0, (error < 2 * 10.0**place) - place)
     if digits > 9 or not max(map(abs, (value, low, high))) < 1e15:  # nor NaN
         return f"{value:.6g}", f"{low:.6g}", f"{high:.6g}"
     rounded = zip((value, low, high), (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING), strict=True)

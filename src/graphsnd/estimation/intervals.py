@@ -18,6 +18,7 @@ guaranteed upper value of their mean, which the spreads inside each observation 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,14 +33,12 @@ from graphsnd.estimation.estimate import Estimate, Interval
 from graphsnd.estimation.moments import Draws
 from graphsnd.graphs import Graph
 from graphsnd.graphs.graph import Sampling
-from graphsnd.sums import add_last, mean, sample_variance
+from graphsnd.sums import add_last, mean
 
 BLOCKS = 32  # contiguous blocks of observations that stand for clusters where none are given
 FEWEST = 16  # observations below which their error is not estimated
 LARGE = 10**9  # degrees of freedom at which Student's distribution is the normal one
-
-# Standard error of having these observations and not others, and its interval; None where there are too few.
-PopulationError = tuple[float | None, Interval | None]
+FREEDOM = 30  # degrees of freedom that an asymptotic interval needs
 
 
 @dataclass(frozen=True)
@@ -50,6 +49,19 @@ class PairError:
     interval: Interval
     method: str
     guaranteed: bool = True
+    freedom: float = math.inf
+
+
+EXACT = PairError(0.0, (0.0, 0.0), "exact")
+
+
+@dataclass(frozen=True)
+class ObservationError:
+    """The error for other observations like these, in the fields of an :class:`~graphsnd.Estimate`."""
+
+    observation_error: float | None = None
+    population_interval: Interval | None = None
+    clusters: str = "unknown: it takes 16 observations, or 2 clusters"
 
 
 def random_graph_error(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
@@ -57,11 +69,13 @@ def random_graph_error(graph: Graph, distances: Tensor, value: float, d_max: flo
     pairs = math.comb(graph.n, 2)
     if graph.m == pairs:
         return PairError(0.0, (value, value), "exact: all pairs")
+    unit = float(distances.max()) or 1.0  # squares may overflow
+    squares = (distances / unit - mean(distances / unit)).square()
     # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
-    largest = float(distances.max()) or 1.0  # whose square may overflow
-    std = largest * math.sqrt(float(sample_variance(distances / largest))) if graph.m > 1 else d_max / 2
+    std = unit * math.sqrt(float(add_last(squares)) / (graph.m - 1)) if graph.m > 1 else d_max / 2
+    freedom = min(graph.m - 1, degrees_of_freedom(squares))
     if graph.sampling is Sampling.RELABELLED:
-        error, radius, method = _relabelled_error(graph, distances, std, d_max, delta)
+        error, freedom, radius, method = _relabelled_error(graph, distances, freedom, std, d_max, delta)
     else:
         error = std * math.sqrt((1 - graph.m / pairs) / graph.m)
         serfling = bounds.serfling(d_max, graph.m, pairs, delta / 2)
@@ -71,16 +85,17 @@ def random_graph_error(graph: Graph, distances: Tensor, value: float, d_max: flo
     # The other pairs lie between 0 and the diameter, so the measured ones alone bound SND for certain.
     certain = share * value, share * value + (1 - share) * d_max
     interval = max(value - radius, certain[0]), min(value + radius, certain[1])
-    return PairError(error, interval, f"{method}, certified diameter")
+    return PairError(error, interval, f"{method}, certified diameter", freedom=freedom)
 
 
 def _relabelled_error(
-    graph: Graph, distances: Tensor, std: float, d_max: float, delta: float
-) -> tuple[float, float, str]:
-    """Return the standard error, the radius and its method for a graph whose agents were numbered at random.
+    graph: Graph, distances: Tensor, freedom: float, std: float, d_max: float, delta: float
+) -> tuple[float, float, float, str]:
+    """Return standard error, degrees of freedom, radius and method for a graph whose agents were numbered at random.
 
     The factor bounds the variance for every team. Regular graphs do better on teams whose differences are mostly
-    effects of single agents, which cancel in them.
+    effects of single agents, which cancel in them. What is left may lie between the few agents that have such effects,
+    and then hardly an edge shows it: the effects need their degrees of freedom too.
     """
     degrees = graph.degrees()
     factor = relabelling_factor(graph.n, degrees)
@@ -88,11 +103,14 @@ def _relabelled_error(
     ceiling = Draws.pair_variance_ceiling(Template(graph.n, graph.edges), graph.n)
     error, degree = std * math.sqrt(factor if ceiling is None else ceiling), int(degrees[0])
     if int(degrees.min()) != int(degrees.max()):
-        return error, d_max / 2 * math.sqrt(factor / delta), "second moments of relabelled graphs"
-    # From degree 3 on, the edges of an agent show its effect.
-    error = bounds.regular_standard_error(distances, graph) if degree >= 3 else error
+        return error, freedom, d_max / 2 * math.sqrt(factor / delta), "second moments of relabelled graphs"
+    if degree >= 3:  # the edges of an agent show its effect
+        fit = bounds.agent_effects(distances, graph)
+        error = math.sqrt((1 - graph.m / graph.pairs) / graph.m * fit.residual_variance)
+        rest = distances.cpu() - fit.level - fit.effects[graph.edges.cpu()].sum(dim=1)
+        freedom = min(fit.freedom, degrees_of_freedom(rest.square()), degrees_of_freedom(fit.effects.square()))
     radius = bounds.random_regular_bound(d_max, graph.n, degree, delta)
-    return error, radius, "second moments of random regular graphs"
+    return error, freedom, radius, "second moments of random regular graphs"
 
 
 def observation_radius(draws: int, variance: float, d_max: float, delta: float) -> tuple[float, str]:
@@ -147,8 +165,8 @@ def guaranteed_radius(
 
 def errors(
     draws: Draws, template: Template, n: int, observations: int, d_max: float | None = None
-) -> tuple[float, float]:
-    """Return the standard error on the given observations, and the part of it that comes from choosing pairs.
+) -> tuple[float, float, float]:
+    """Return the standard error on the given observations, its part from choosing pairs, and its degrees of freedom.
 
     With r draws in the pass that is not finished, their choice contributes r (1 - r / observations) / draws^2 of the
     variance between observations, which is what the variance of a draw exceeds that of its pairs by.
@@ -161,74 +179,116 @@ def errors(
         d_max: Upper bound on every distance where one is known: no variance exceeds a quarter of its square.
     """
     most = math.inf if d_max is None else d_max * d_max / 4
-    pairs = min(most, draws.pair_variance(template, n))
+    pairs, rest = min(most, draws.pair_variance(template, n)), draws.count % observations
     between = max(0.0, min(most, draws.total_variance()) - pairs) if draws.count > 1 else 0.0
-    rest = draws.count % observations
+    freedom = math.inf
+    if template.factor(n) > 0 and template.m > 1:
+        freedom = min(draws.count - 1, degrees_of_freedom(draws.spreads))
+    if rest or template.m == 1:
+        freedom = min(freedom, draws.count - 1, degrees_of_freedom((draws.means - mean(draws.means)).square()))
     both = pairs / draws.count + between * rest * (1 - rest / observations) / draws.count**2
-    return math.sqrt(both), math.sqrt(pairs / draws.count)
+    return math.sqrt(both), math.sqrt(pairs / draws.count), freedom
 
 
-def quantile(delta: float, freedom: int) -> float:
+def degrees_of_freedom(terms: Tensor) -> float:
+    r"""Return the degrees of freedom of a variance that is the mean of ``terms``: Satterthwaite's, from their spread.
+
+    .. math:: \nu = 2 t \, \bar v^2 / \mathrm{Var}(v)
+
+    That is about t for squares of normal numbers, few where a few terms make the sum, and 0 where all terms are 0.
+
+    Example:
+        >>> rare, even = torch.tensor([1.0] * 3 + [0.0] * 117), torch.ones(120)  # diversity at 3 of 120 observations
+        >>> round(degrees_of_freedom(rare), 1), degrees_of_freedom(even)
+        (6.2, inf)
+    """
+    unit = float(terms.abs().max()) or 1.0
+    center = max(0.0, float(mean(terms / unit)))
+    spread = float(mean((terms / unit).square())) - center * center
+    return 2 * len(terms) * center * center / spread if spread > 0 else math.inf if center else 0.0
+
+
+def quantile(delta: float, freedom: float) -> float:
     """Two-sided quantile of Student's distribution."""
     from scipy.special import stdtrit
 
-    return -float(stdtrit(max(1, freedom), delta / 2))  # 1 - delta / 2 may round to 1, whose quantile is infinite
+    # 1 - delta / 2 may round to 1, whose quantile is infinite
+    return -float(stdtrit(min(max(1, freedom), LARGE), delta / 2))
+
+
+def group_observations(shape: Sequence[int], clusters: Tensor | None, by_agent: bool = False) -> dict[str, Tensor]:
+    """Return the ways to part observations into clusters that may be independent, int64 ``[observations]`` by name.
+
+    Observations of one episode resemble each other, so the episodes are what was drawn independently. Which axis
+    counts episodes or environments is not known, so each is tried. A single axis may be time: contiguous blocks stand
+    in for episodes, because neighbours of a rollout are correlated, long blocks much less.
+
+    Args:
+        shape: Leading shape of the observations.
+        clusters: The clusters that were given, int64 ``[observations]``, or None.
+        by_agent: Whether the last axis counts the agents that made them, at the same moment: no sample of agents.
+    """
+    if clusters is not None:
+        ids, groups = clusters.unique(return_inverse=True)
+        return {f"{len(ids):,} cluster{'s' * (len(ids) != 1)}, as given": groups}
+    count, axes = math.prod(shape), shape[:-1] if by_agent else shape
+    index, ways = torch.arange(count), {}
+    for axis, size in enumerate(axes):
+        if 1 < size < math.prod(axes):
+            ways[f"the {size:,} entries of axis {axis}"] = index // math.prod(shape[axis + 1 :]) % size
+    if not ways:
+        moments = math.prod(axes)
+        blocks, rows = min(BLOCKS, moments), count // min(BLOCKS, moments)
+        name = f"assumes blocks of {rows:,} row{'s' * (rows != 1)} are independent; pass clusters="
+        ways[name] = index // (count // moments) * blocks // moments
+    return ways if count >= FEWEST else {}
 
 
 def population_error(
     values: Tensor,
     index: Tensor | None,
-    clusters: Tensor | None,
-    observations: int,
+    groups: Mapping[str, Tensor],
     confidence: float,
-    shared: float = 0.0,
-) -> PopulationError:
-    """Return the error of a mean over observations that come in clusters, and its interval.
-
-    Observations of one episode resemble each other, so the clusters are what was drawn independently. Without
-    clusters, contiguous blocks stand in for them: neighbours of a rollout are correlated, long blocks much less.
+    shared: PairError = EXACT,
+    lowest: float = 0.0,
+) -> ObservationError:
+    """Return the error of a mean over observations that come in clusters, the largest of all ways to part them.
 
     Args:
         values: One for each draw, ``[draws]``.
         index: The observation of each draw, ``[draws]``; each measured once when None.
-        clusters: Cluster of each observation, int64 ``[observations]``, or None.
-        observations: Their number.
+        groups: Clusters of all observations, of :func:`group_observations`.
         confidence: Coverage of the interval.
-        shared: Standard error that all observations share, as of one draw of pairs for all of them: in the interval.
-
-    Returns:
-        None and None for fewer than 2 clusters, or 16 observations without clusters.
+        shared: Error that all observations share, as of one draw of pairs for all of them.
+        lowest: The least that a mean can be.
     """
-    if clusters is None and observations < FEWEST:
-        return None, None
-    return cluster_error(*cluster_sums(values, index, clusters, observations), float(mean(values)), confidence, shared)
-
-
-def cluster_sums(
-    values: Tensor, index: Tensor | None, clusters: Tensor | None, observations: int
-) -> tuple[Tensor, Tensor]:
-    """Return the sum of each cluster's values and its size; arguments as for :func:`population_error`."""
-    index = torch.arange(observations) if index is None else index
-    group = index * min(BLOCKS, observations) // observations if clusters is None else clusters[index]
-    ids, group, sizes = group.unique(return_inverse=True, return_counts=True)
-    return torch.zeros(len(ids), dtype=torch.float64).index_add_(0, group, values), sizes
+    found = ObservationError()
+    for name, group in groups.items():
+        group = group if index is None else group[index]
+        sizes = torch.bincount(group)
+        sums = torch.zeros(len(sizes), dtype=torch.float64).index_add_(0, group, values)[sizes > 0]
+        error, interval = cluster_error(sums, sizes[sizes > 0], float(mean(values)), confidence, shared, lowest)
+        if error is not None and error >= (found.observation_error or 0.0):
+            found = ObservationError(error, interval, name)
+    return found
 
 
 def cluster_error(
-    sums: Tensor, sizes: Tensor, center: float, confidence: float, shared: float = 0.0, lowest: float = 0.0
-) -> PopulationError:
+    sums: Tensor, sizes: Tensor, center: float, confidence: float, shared: PairError = EXACT, lowest: float = 0.0
+) -> tuple[float | None, Interval | None]:
     """Return the error of a mean, ``center``, and its interval, from the sums of independent clusters and their sizes.
 
     The mean is a ratio of two sums over clusters, of values and of counts, and its error follows from the spread of
-    (sum - center * count). ``shared`` is an independent error of all clusters together, in the interval alone; no mean
-    is below ``lowest``.
+    (sum - center * count). ``shared`` is an independent error of all clusters together; no mean is below ``lowest``.
+    Both are None for fewer than 2 clusters.
     """
     count = len(sizes)
     if count < 2:
         return None, None
     residuals = sums - center * sizes.double()  # an integer tensor would become float32
     error = math.sqrt(float(add_last(residuals**2)) * count / (count - 1) / int(sizes.sum()) ** 2)
-    reach = quantile(1 - confidence, count - 1) * math.hypot(error, shared)
+    error = math.hypot(error, shared.standard_error)
+    reach = quantile(1 - confidence, min(count - 1, shared.freedom)) * error
     return error, (max(lowest, center - reach), max(lowest, center + reach))
 
 
@@ -243,32 +303,36 @@ def make_estimate(
     value: float,
     target: str,
     error: PairError,
-    around: PopulationError,
+    around: ObservationError,
     measured: Any,
     *,
     confidence: float,
     pairs: int,
     design: str,
+    delta: float | None = None,
 ) -> Estimate:
-    """Return the estimate of a measurement at all observations of what was ``measured``, a source or accumulator."""
+    """Return the estimate of a measurement at all observations of what was ``measured``, a source or accumulator.
+
+    The asymptotic interval fails with probability ``delta``, 1 - confidence when None.
+    """
     agents, observations = measured.agents, measured.observations
-    reach = quantile(1 - confidence, LARGE) * error.standard_error
+    reach = quantile(delta or 1 - confidence, error.freedom) * error.standard_error
     return Estimate(
         value=value,
         target=target,
         **vars(error),
-        asymptotic_interval=(max(0.0, value - reach), value + reach),
+        **vars(around),
+        asymptotic_interval=(max(min(0.0, value), value - reach), value + reach) if error.freedom >= FREEDOM else None,
         confidence=confidence,
-        observation_error=around[0],
         agents=agents,
         observations=observations,
         pairs_total=agents * (agents - 1) // 2,
         pairs_used=pairs,
         policy_evaluations=agents * observations,
         distance=measured.distance.name,
+        family=measured.family,
         design=design,
         pair_error=error.standard_error,
-        population_interval=around[1],
         observations_total=observations,
         distances=pairs * observations,
         names=measured.names or (),

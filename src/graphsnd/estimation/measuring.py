@@ -22,6 +22,7 @@ from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_nu
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import (
     PairError,
+    group_observations,
     make_estimate,
     population_error,
     random_graph_error,
@@ -35,6 +36,8 @@ from graphsnd.metric.moving import EdgeSums, edge_sums
 from graphsnd.sums import mean
 from graphsnd.teams import Team
 from graphsnd.teams.policies import Policy
+
+Groups = Mapping[str, Tensor]  # ways to part the observations into clusters, see group_observations
 
 
 def measure(
@@ -82,7 +85,8 @@ def measure(
         positions: Positions of the agents, ``[agents, d]`` or a dict of one ``[d]`` per agent, for ``knn`` and
             ``radius``; with ``[..., agents, d]``, pooled as the observations are, each observation has its own graph.
         clusters: Episode or environment of each observation, integers of the observations' leading shape or flat, for
-            the error over observations; contiguous blocks when None.
+            the error over observations. When None, each leading axis is tried (time, environments) and the largest
+            error counts; a single axis is cut into contiguous blocks. ``estimate.clusters`` says which.
         d_max: An upper bound on every distance, where you know one.
         seed: An int, or a generator to advance.
         backend: ``auto`` or the name of a kernel backend.
@@ -97,7 +101,7 @@ def measure(
     Example:
         >>> import torch, graphsnd as gs
         >>> print(gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
-        SND 4 (exact over 3 pairs, 1 shared observation)
+        SND 4 ± unknown (2-Wasserstein of actions, all 3 pairs, 1 observation)
         >>> team = gs.Gaussian(torch.randn(4000, 300, 2), torch.ones(2))
         >>> estimate = gs.measure(team, design="matching", rel_tol=0.02)
         >>> estimate.met, abs(float(estimate) / float(gs.snd(team)) - 1) < 0.02
@@ -110,7 +114,8 @@ def measure(
     generator = torch.Generator().manual_seed(integer_seed(seed) if isinstance(seed, torch.Generator) else seed)
     tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
     source = as_source(team, observations, distance, backend)
-    groups = None if clusters is None else check_clusters(clusters, source.batch_shape)
+    given = None if clusters is None else check_clusters(clusters, source.batch_shape)
+    groups = group_observations(source.batch_shape, given, source.by_agent)
     chosen, why = _choose(source, tolerance) if design is None else (as_design(design), "as asked")
     with torch.no_grad():
         places = None if positions is None else pool_positions(positions, source.batch_shape, source.names)
@@ -151,26 +156,26 @@ def observation_values(source: Source) -> Tensor:
     return torch.cat(totals) / math.comb(source.agents, 2)
 
 
-def measure_all_pairs(source: Source, name: str, confidence: float, clusters: Tensor | None) -> Estimate:
+def measure_all_pairs(source: Source, name: str, confidence: float, groups: Groups) -> Estimate:
     """Measure SND itself."""
     values = observation_values(source)
     value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: all pairs")
-    around = population_error(values, None, clusters, len(values), confidence)
+    around = population_error(values, None, groups, confidence)
     pairs = math.comb(source.agents, 2)
     return make_estimate(value, "SND", error, around, source, confidence=confidence, pairs=pairs, design=name)
 
 
 def _measure_on_graph(
-    source: Source, graph: Graph | MovingGraph, name: str, confidence: float, clusters: Tensor | None
+    source: Source, graph: Graph | MovingGraph, name: str, confidence: float, groups: Groups
 ) -> Estimate:
     """Measure Graph-SND, each edge once; of a graph that was drawn at random, SND with its error."""
     if isinstance(graph, MovingGraph):
-        return _measure_moving(source, graph, name, confidence, clusters)
+        return _measure_moving(source, graph, name, confidence, groups)
     if graph.m == 0 and graph.inclusion is not None:
         raise EmptyDrawError("design")
     if not graph.estimates_snd:
-        return _measure_fixed(source, graph, name, confidence, clusters)
+        return _measure_fixed(source, graph, name, confidence, groups)
     edges, values, d_max = graph.edges.to(source.device), [], 0.0
     distances = torch.zeros(graph.m, dtype=torch.float64, device=source.device)
     for points, share in source.blocks():
@@ -180,11 +185,11 @@ def _measure_on_graph(
         values.append((totals / graph.m).cpu())
     value, d_max = float(mean(distances)), min(d_max, source.distance.maximum or math.inf)
     error = random_graph_error(graph, distances, value, d_max, 1 - confidence)
-    around = population_error(torch.cat(values), None, clusters, source.observations, confidence, error.standard_error)
+    around = population_error(torch.cat(values), None, groups, confidence, error)
     return make_estimate(value, "SND", error, around, source, confidence=confidence, pairs=graph.m, design=name)
 
 
-def _measure_fixed(source: Source, graph: Graph, name: str, confidence: float, clusters: Tensor | None) -> Estimate:
+def _measure_fixed(source: Source, graph: Graph, name: str, confidence: float, groups: Groups) -> Estimate:
     """Measure Graph-SND on a graph that defines it."""
     edges = graph.edges.to(source.device)
     weights, whole = normalised_weights(graph, source.device)
@@ -195,13 +200,11 @@ def _measure_fixed(source: Source, graph: Graph, name: str, confidence: float, c
     values = ratio(torch.cat(totals), whole.cpu())
     value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: every edge")
-    around = population_error(values, None, clusters, source.observations, confidence)
+    around = population_error(values, None, groups, confidence)
     return make_estimate(value, "Graph-SND", error, around, source, confidence=confidence, pairs=graph.m, design=name)
 
 
-def _measure_moving(
-    source: Source, graph: MovingGraph, name: str, confidence: float, clusters: Tensor | None
-) -> Estimate:
+def _measure_moving(source: Source, graph: MovingGraph, name: str, confidence: float, groups: Groups) -> Estimate:
     """Measure Graph-SND where each observation has its own graph."""
     parts, start = [], 0
     for points, _ in source.blocks():
@@ -210,7 +213,7 @@ def _measure_moving(
     whole = EdgeSums(*(torch.cat([getattr(part, key).cpu() for part in parts]) for key in ("sums", "weights")))
     value, empty = float(mean(whole.each())), whole.empty_share()
     method = "exact: every edge" + f"; {100 * empty:.3g}% of observations without one count 0" * (empty > 0)
-    around = population_error(whole.each(), None, clusters, source.observations, confidence)
+    around = population_error(whole.each(), None, groups, confidence)
     error, pairs = PairError(0.0, (value, value), method), round(graph.m / len(graph))
     estimate = make_estimate(value, "Graph-SND", error, around, source, confidence=confidence, pairs=pairs, design=name)
     return replace(estimate, distances=graph.m, empty_share=empty)

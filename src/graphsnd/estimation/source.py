@@ -44,7 +44,9 @@ class Source:
     points: Points | None = None  # all agents at all observations; None for policies
     team: Team | None = None  # the policies
     inputs: Tensor | None = None  # their observations, [observations, features]
+    by_agent: bool = False  # whether the last axis of the observations counts the agents that made them
     distance: Distance = field(init=False, repr=False)  # of policies once some have answered
+    family: str = field(init=False, repr=False)  # the class of what they answered
 
     @cached_property
     def like(self) -> Points:
@@ -78,7 +80,7 @@ class Source:
         assert self.inputs is not None
         inputs = self.inputs[index]
         behavior = self.team.evaluate(inputs) if agents is None else self.team.partial(inputs, agents)
-        self.distance = as_distance(behavior, self.asked)
+        self.distance, self.family = as_distance(behavior, self.asked), type(behavior).__name__
         return behavior.embed(self.distance)
 
     def bound(self) -> float | None:
@@ -130,15 +132,15 @@ def _from_behavior(behavior: Behavior, distance: Distance | str | None, backend:
     points = embed(behavior, distance).detach()
     device, about = points.parts[0].device, (behavior.batch_shape, behavior._names)
     source = Source(points.agents, points.observations, *about, device, backend, distance, points, team)
-    source.distance = as_distance(behavior, distance)
+    source.distance, source.family = as_distance(behavior, distance), type(behavior).__name__
     return source
 
 
 def _from_policies(team: Team, observations: Any, distance: Distance | str | None, backend: str) -> Source:
-    given = team.read_observations(observations)
+    pooled = team.read_observations(observations)
     fix = "A single observation: observations[None]. One number per observation: observations[:, None]."
-    observations = check_tensor("observations", given, 1 + team.feature_dims, "(..., features)", fix=fix)
-    inputs, shape = observations.detach().flatten(0, -1 - team.feature_dims), observations.shape[: -team.feature_dims]
+    pooled = check_tensor("observations", pooled, 1 + team.feature_dims, "(..., features)", fix=fix)
+    inputs, shape = pooled.detach().flatten(0, -1 - team.feature_dims), pooled.shape[: -team.feature_dims]
     if not len(inputs):
         raise InputError("observations", "to be at least one", "none")
     with torch.no_grad():  # a joint module tells its size, and its agents' names, only when it is evaluated
@@ -146,7 +148,8 @@ def _from_policies(team: Team, observations: Any, distance: Distance | str | Non
     if team.agents < 2:
         raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
     about = (len(inputs), shape, names, inputs.device, backend, distance)
-    source = Source(team.agents, *about, team=team, inputs=inputs)
+    by_agent = isinstance(observations, Mapping) and team.parts is None and len(shape) > 1
+    source = Source(team.agents, *about, team=team, inputs=inputs, by_agent=by_agent)
     if not team.proportional:
         source.like  # noqa: B018, tries a joint module row by row, since it will be shown observations pooled
     return source

@@ -26,6 +26,7 @@ from graphsnd.plots.study_figures import (
     overview_figure,
 )
 from graphsnd.plots.style import DPI, group_look, phone_figure, save_png
+from graphsnd.plots.summary import number_card
 from graphsnd.plots.tables import ESTIMATE_COLUMNS, estimate_rows
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ def demo_page(study: Study, command: str) -> str:
         f"behave, and how much of that can be seen from a tenth of the pairs?"
     )
     cards = [
-        ("System Neural Diversity", f"{e.value:.3f}", f"mean over all {e.pairs_total:,} pairs"),
-        ("Error from observations", f"± {e.observation_error or 0:.3f}", f"standard error, {e.observations:,} of them"),
+        number_card(e),
+        ("Agents", f"{e.agents:,}", f"{e.pairs_total:,} pairs on {e.observations:,} shared observations"),
         ("Hidden roles found", f"{study.recovered:.0%}", "of agents, from distances alone"),
         ("Error from a tenth of the pairs", f"± {study.sampled[1].estimate.standard_error:.3f}", "standard error"),
     ]

@@ -22,13 +22,13 @@ from graphsnd.metric import pairwise
 from graphsnd.metric.moving import edge_lengths
 from graphsnd.plots.clustering import Tree, cluster
 from graphsnd.plots.explorer import LIVE, agents_table, describe_omission, explorer_html, explorer_script, is_live
-from graphsnd.plots.formatting import format_number
+from graphsnd.plots.formatting import format_interval
 from graphsnd.plots.intervals import estimate as draw_interval
 from graphsnd.plots.matrix import describe_unit, draw_bars, draw_image, tick_names
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
 from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, phone_figure, styled_figure
-from graphsnd.plots.summary import Lines
+from graphsnd.plots.summary import Lines, number_card
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -225,11 +225,13 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
         '<!doctype html>'
     """
     e = pairs.estimate
-    promise = "guaranteed for every team" if e.guaranteed else "for large samples"
-    interval = ("exact", e.method) if e.exact else (f"{e.interval[0]:.3g} to {e.interval[1]:.3g}", promise)
+    promise = "on these observations, " + ("guaranteed for every team" if e.guaranteed else "approximate")
+    if e.exact:
+        promise = "on other observations like these, approximate" if e.population_interval else f"± {e.clusters}"
+    ends = e.population_interval if e.exact else e.interval
     cards = [
-        (e.target, format_number(e.value), e.distance),
-        (f"Interval, {100 * e.confidence:.4g}%", *interval),
+        number_card(e),
+        (f"Interval, {100 * e.confidence:.4g}%", "unknown" if ends is None else format_interval(ends), promise),
         ("Agents", f"{e.agents:,}", f"on {e.observations:,} {plural('shared observation', e.observations)}"),
         ("Pairs used", f"{100 * e.pairs_used / e.pairs_total:.3g}%", f"{e.pairs_used:,} of {e.pairs_total:,}"),
     ]

@@ -10,10 +10,9 @@ import math
 from collections.abc import Sequence
 
 from graphsnd.behavior import Behavior
-from graphsnd.errors import plural
 from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph
-from graphsnd.plots.formatting import format_agents, format_count, format_interval, format_number
+from graphsnd.plots.formatting import format_agents, format_count, format_interval
 from graphsnd.plots.page import escape
 from graphsnd.plots.summary import summarise
 from graphsnd.teams import Team
@@ -27,32 +26,22 @@ CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;background:non
 
 def estimate_html(estimate: Estimate) -> str:
     """Return the number, its two errors and what they are about; everything else is folded away."""
-    e = estimate
-    used = f"{e.pairs_used:,} of {e.pairs_total:,} {plural('pair', e.pairs_total)} ({e.design})"
-    shared = plural("shared observation", e.observations)
-    note = f"{e.agents:,} agents, {e.observations:,} {shared}, {used}, {e.distance}"
-    sure = f"{100 * e.confidence:.4g}%"
+    e, sure = estimate, f"{100 * estimate.confidence:.4g}%"
     rows: list[tuple[str, ...]] = []
-    if not e.exact and e.target == "SND" and math.isfinite(e.standard_error):
-        intervals = f"{format_interval(e.asymptotic_interval)} for large samples"
-        intervals += f", {format_interval(e.interval)} for every team" * e.guaranteed
-        about = f"others might have been drawn. SND on these observations: {sure} in {intervals}."
-        rows.append((f"± {e.standard_error:.2g} from the pairs", about, PAIRS))
-    elif e.exact and e.target == "SND":
-        rows.append(("± 0 from the pairs", "all were measured.", PAIRS))
-    elif e.target.startswith("Graph-SND"):
+    if e.target.startswith("Graph-SND"):
         rows.append(("local", "exact on this graph, which defines a measure of its own: not an estimate of SND."))
-    if e.observation_error is not None:
-        about = "others might have been given."
-        if e.population_interval is not None:
-            ends = format_interval(e.population_interval)
-            both = ", both errors" * (not e.exact and e.target == "SND")
-            about += f" {e.target} on others like them{both}: {sure} in {ends} for large samples."
-        rows.append((f"± {e.observation_error:.2g} from the observations", about, OBSERVATIONS))
-    if e.met is False:
-        rows.append(("tolerance", "not met."))
-    more = _folded("all of it", summarise(e))
-    return _card(f"{e.target} {format_number(e.value)}", note, rows, _bars(e) + more)
+    elif not e.exact:
+        kinds = ("large samples", e.asymptotic_interval), ("every team", e.interval if e.guaranteed else None)
+        ends = ", ".join(f"{format_interval(each)} for {kind}" for kind, each in kinds if each) or "no interval"
+        about = f"SND on these observations: {sure} in {ends}."
+        rows.append((f"± {e.standard_error:.2g} from the pairs", about, PAIRS))
+    if e.population_interval is not None:
+        ends = format_interval(e.population_interval)
+        about = f"{e.target} on other observations like these: {sure} in {ends} for large samples. {e.clusters}"
+        rows.append((f"± {e.observation_error:.2g} in all", about, OBSERVATIONS))
+    title, _, note = str(e).partition(" (")
+    note = f"{e.agents:,} agents, {note}".replace(")", "", 1)
+    return _card(title, note, rows, _bars(e) + _folded("all of it", summarise(e)))
 
 
 def behavior_html(behavior: Behavior) -> str:
@@ -117,9 +106,9 @@ def _named(one: Behavior | Team) -> str:
 
 def _bars(e: Estimate) -> str:
     """Return the intervals as bars over one axis; nothing where there is none."""
-    bars = [] if e.exact else [(e.interval, 8, 1.5, PAIRS)] * e.guaranteed + [(e.asymptotic_interval, 8, 6, PAIRS)]
-    bars += [] if e.population_interval is None else [(e.population_interval, 19, 4, OBSERVATIONS)]
-    bars = [bar for bar in bars if all(map(math.isfinite, bar[0])) and bar[0][0] < bar[0][1]]
+    sure, asymptotic = (e.interval if e.guaranteed else None), e.asymptotic_interval
+    known = [(sure, 8, 1.5, PAIRS), (asymptotic, 8, 6.0, PAIRS), (e.population_interval, 19, 4.0, OBSERVATIONS)]
+    bars = [(each, y, width, colour) for each, y, width, colour in known if each and each[0] < each[1] < math.inf]
     if not bars:
         return ""
     low, high = min(bar[0][0] for bar in bars), max(bar[0][1] for bar in bars)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphsnd.estimation import Estimate
-from graphsnd.plots.formatting import format_agents, format_interval, format_number
+from graphsnd.plots.formatting import format_agents, format_interval
 
 Lines = list[tuple[str, str]]  # names and sentences
 
@@ -17,27 +17,26 @@ def summarise(estimate: Estimate) -> Lines:
     Example:
         >>> import torch, graphsnd as gs
         >>> summarise(gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))[0]
-        ('SND', '4')
+        ('SND', '4 ± unknown (2-Wasserstein of actions, all 3 pairs, 1 observation)')
     """
     e = estimate
-    lines: Lines = [(e.target, format_number(e.value)), *_certainty(e)]
+    lines: Lines = [(e.target, str(e).removeprefix(f"{e.target} ")), *_certainty(e)]
     if e.met is not None:
         looks = "once" if e.looks == 1 else f"{e.looks} times"
         lines.append(("tolerance", f"{'met' if e.met else 'NOT met'}, looked {looks}"))
-    if e.observation_error is None:
-        lines.append(("observation error", "unknown: it takes 16 observations to estimate one"))
-    else:
-        text = f"{e.observation_error:.3g}, from having {e.observations:,} observations"
-        if e.population_interval is not None:
-            text += f"; on others like them {100 * e.confidence:.4g}% in {format_interval(e.population_interval)}"
-        lines.append(("observation error", text))
+    if e.population_interval is not None:
+        lines.append(
+            (
+                f"on others {100 * e.confidence:.4g}%",
+                f"{format_interval(e.population_interval)}, for other observations like these",
+            )
+        )
+    lines.append(("clusters", e.clusters))
     used = f"{e.observations:,}"
-    redrawn = e.design.partition(":")[0] in ("agents", "matching", "ring")
-    pairs = f"{e.pairs_used:,} at each observation, redrawn," if redrawn else f"{e.pairs_used:,}"
     lines += [
         ("agents", format_agents(e.agents, e.names)),
         ("observations", used if e.observations == e.observations_total else f"{used} of {e.observations_total:,}"),
-        ("pairs used", f"{pairs} of {e.pairs_total:,} ({100 * e.pairs_used / max(1, e.pairs_total):.3g}%)"),
+        ("pairs used", f"{e.pairs()} ({100 * e.pairs_used / e.pairs_total:.3g}%)"),
         ("distance", e.distance),
         ("design", e.design),
     ]
@@ -48,13 +47,21 @@ def summarise(estimate: Estimate) -> Lines:
     return [*lines, ("seconds", f"{e.seconds:.3g}")]
 
 
+def number_card(e: Estimate) -> tuple[str, str, str]:
+    """Return the first card of a page: the number with its ±, and of what."""
+    head, _, about = str(e).partition(" (")
+    return e.target, head.removeprefix(f"{e.target} "), about.partition(",")[0]
+
+
 def _certainty(e: Estimate) -> Lines:
     sure = f"{100 * e.confidence:.4g}%"
     if e.target.startswith("Graph-SND"):
         return [("certainty", "exact on this graph, which defines a local measure: not an estimate of SND")]
     if e.exact:
         return [("certainty", "exact: every pair was used")]
-    asymptotic = (f"asymptotic {sure}", f"{format_interval(e.asymptotic_interval)}, valid for large samples")
+    ends = e.asymptotic_interval and format_interval(e.asymptotic_interval)
+    few = f"none: the pairs and draws tell as much as {e.freedom:.2g} independent ones, and it takes 30"
+    asymptotic = (f"asymptotic {sure}", f"{ends}, valid for large samples" if ends else few)
     sampled = "pairs" if e.observations == e.observations_total else "pairs and observations"
     error = ("standard error", f"{e.standard_error:.3g}, from looking at some {sampled} only")
     if not e.guaranteed:

@@ -57,7 +57,7 @@ def estimate_rows(study: Study) -> list[tuple[str, ...]]:
         if e.target != "SND":
             cells = ("", "local, not SND", "")
         elif one is not study.exact:
-            ends = (f"[{low:.3f}, {high:.3f}]" for low, high in (e.interval, e.asymptotic_interval))
+            ends = (f"[{each[0]:.3f}, {each[1]:.3f}]" if each else "-" for each in (e.interval, e.asymptotic_interval))
             cells = (f"{e.value / study.exact.estimate.value - 1:+.1%}", *ends)
         rows.append((one.spec, f"{e.pairs_used:,}", f"{e.value:.3f}", *cells))
     return rows
