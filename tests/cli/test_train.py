@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file
+from safetensors.torch import save as serialise
 from typer.testing import CliRunner
 
+import graphsnd as gs
 from graphsnd.teams import Team
 from graphsnd.training.checkpoint import load_checkpoint
 
@@ -201,6 +204,11 @@ def test_a_trained_team_is_measured_on_what_it_saw(run: Any, tmp_path: Path) -> 
     )
     assert beside.exit_code == 0, beside.output
     assert json.loads(beside.stdout)["value"] == json.loads(said.stdout)["value"] > 0
+    held = load_file(team / "observations.safetensors")
+    known = gs.measure(gs.Team.load(team), held["observations"], clusters=held["clusters"])
+    assert json.loads(beside.stdout)["population_interval"] == list(known.population_interval)
+    (team / "observations.safetensors").write_bytes(serialise({"observations": held["observations"]}))  # as before
+    assert runner.invoke(app, ["measure", str(team)]).exit_code == 0
     folder = runner.invoke(app, ["measure", str(tmp_path)])
     assert folder.exit_code == 0, folder.output  # over training, on the same observations
     assert "seed-0" in folder.stdout
