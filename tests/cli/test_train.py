@@ -136,6 +136,37 @@ def test_a_signal_saves_and_says_how_to_go_on(
     assert child.returncode == code, said
     assert f"graphsnd {words[0]} --resume --out '{out}'" in said
     assert load_checkpoint(out).iteration >= 1
+    assert "took_s" not in json.loads((out / "about.json").read_text())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("more", [(), ("--stack", "1")])
+def test_an_interrupted_training_has_said_what_it_is(
+    more: tuple[str, ...], error: type[BaseException], run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise error
+
+    words = ("--agents", 3, "--seeds", "0,1", "--iterations", 2, "--out", tmp_path, *SMALL, "--device", "cpu", *more)
+    with monkeypatch.context() as patch:
+        patch.setattr("graphsnd.training.trainer.Trainer.step", interrupt)
+        assert run("navigation", *words).exit_code != 0
+    begun = json.loads((tmp_path / "about.json").read_text())
+    assert run("--resume", "--out", tmp_path).exit_code == 0
+    ended = json.loads((tmp_path / "about.json").read_text())
+    assert ended.pop("took_s") > 0
+    assert {name: begun[name] for name in ("command", "task", "seeds", "device", "threads", "versions")} == {
+        name: ended[name] for name in ("command", "task", "seeds", "device", "threads", "versions")
+    }
+    assert begun.keys() == ended.keys()
+
+
+def test_a_refused_training_leaves_what_the_folder_says(run: Any, tmp_path: Path) -> None:
+    words = ("navigation", "--agents", 3, "--out", tmp_path, *SMALL, "--device", "cpu")
+    assert run(*words, "--iterations", 1).exit_code == 0
+    about = (tmp_path / "about.json").read_bytes()
+    assert run(*words, "--iterations", 2).exit_code == 2
+    assert (tmp_path / "about.json").read_bytes() == about
 
 
 def test_a_training_whose_terminal_is_closed_saves(tmp_path: Path) -> None:
