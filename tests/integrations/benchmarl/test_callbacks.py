@@ -149,3 +149,6 @@ def test_frames_are_spread_over_environments() -> None:
     frames, environments = sample_frames(batch, 8, sequences=True)
     assert (frames["x"][:, 0].tolist(), environments.tolist()) == ([0, 8], [[0] * 4, [2] * 4])
     assert sample_frames(batch[0], 2)[1] is None
+    single = batch[:1].set(("collector", "traj_ids"), torch.tensor([[5, 5, 8, 8]]))
+    for one in (single, single[0]):
+        assert sample_frames(one, 3)[1].tolist() == [5, 8, 8]

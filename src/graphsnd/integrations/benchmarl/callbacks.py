@@ -55,13 +55,13 @@ class DiversityCallback(_Callback):
     All agents of a group are put on the same observations, those of all agents in the batch just collected
     (:func:`~graphsnd.integrations.benchmarl.evaluation.evaluate_group`), with the policies that collected it, without
     exploration. Under ``diversity/<group>/``: ``snd_of_actions``, over all pairs; ``snd_of_actions_low`` and
-    ``snd_of_actions_high``, its 95% interval over observations, by environments; ``contribution_<agent>``, the agent's
-    mean distance to the others; and ``seconds``. With a ``design`` also ``graph_snd_of_actions``, with
-    ``graph_snd_of_actions_low`` and ``graph_snd_of_actions_high``, the interval for what the design leaves out. Where
-    several groups have pairs, ``diversity/total/snd_of_actions`` is the mean over the pairs within groups. Stochastic
-    policies are compared by 2-Wasserstein distance (continuous) or total variation (discrete), deterministic ones by
-    the distance of their actions. Q-learners are compared by their greedy actions: the share of observations on which
-    two agents choose differently.
+    ``snd_of_actions_high``, its 95% interval over observations, by environments, or episodes of the only one;
+    ``contribution_<agent>``, the agent's mean distance to the others; and ``seconds``. With a ``design`` also
+    ``graph_snd_of_actions``, with ``graph_snd_of_actions_low`` and ``graph_snd_of_actions_high``, the interval for what
+    the design leaves out. Where several groups have pairs, ``diversity/total/snd_of_actions`` is the mean over the
+    pairs within groups. Stochastic policies are compared by 2-Wasserstein distance (continuous) or total variation
+    (discrete), deterministic ones by the distance of their actions. Q-learners are compared by their greedy actions:
+    the share of observations on which two agents choose differently.
 
     A group of one agent, and agents that share all parameters, have SND 0. Where a policy cannot be evaluated like
     this, a warning says so once, and training goes on.
@@ -139,9 +139,9 @@ class DiversityCallback(_Callback):
         if len(names) > 1:
             policy = self.experiment.algorithm.get_policy_for_loss(group)
             most = max(1, self.observations // len(names))
-            frames, environments = sample_frames(batch, most, sequences=has_memory(policy))
+            frames, groups = sample_frames(batch, most, sequences=has_memory(policy))
             behavior = evaluate_group(policy, frames, group, squashed=self.squashed).with_names(names)
-            clusters = None if environments is None else environments.expand(behavior.batch_shape)
+            clusters = None if groups is None else groups.expand(behavior.batch_shape)
             estimate = measure(behavior, distance=self.distance, clusters=clusters)
             self._estimates[group] = estimate
             numbers = {SND: estimate.value, **_ends(SND, estimate.population_interval)}
