@@ -10,6 +10,7 @@ import typer
 
 from graphsnd.cli.options import Force, check_folder, show_path
 from graphsnd.cli.progress import steps
+from graphsnd.errors import plural
 
 if TYPE_CHECKING:
     from graphsnd.plots.study import Study
@@ -59,9 +60,10 @@ def _show(study: Study, written: list[Path]) -> None:
 
     e = study.exact.estimate
     error = "" if e.observation_error is None else f" ± {e.observation_error:.3f} from the observations"
+    shared = plural("shared observation", e.observations)
     head("A team with hidden roles")
     console.print(
-        f"{e.agents} agents with Gaussian policies, four hidden roles, {e.observations:,} shared observations.\n"
+        f"{e.agents} agents with Gaussian policies, four hidden roles, {e.observations:,} {shared}.\n"
         f"[bold]SND = {e.value:.3f}[/bold]{error}: the mean 2-Wasserstein distance over all {e.pairs_total:,} pairs."
     )
     head("Every graph, beside the truth")

@@ -90,7 +90,9 @@ def resume_task(kind: type[Task] | type[ControlTask], given: dict[str, Any]) -> 
     check_resumed(task, given)
     more = task.settings.iterations if iterations is None else iterations
     if more == done:
-        typer.echo(f"already finished: {done} of {more} iterations; --iterations {2 * done} goes on", err=True)
+        typer.echo(
+            f"already finished: {done} of {more} {plural('iteration', more)}; --iterations {2 * done} goes on", err=True
+        )
     return task.with_iterations(more)
 
 
@@ -242,10 +244,11 @@ def _show_rows(task: Task | ControlTask, out: Path, rows: list[Any]) -> Path:
 def _announce(task: ControlTask, device: str | None) -> None:
     settings, runs = task.settings, len(task.runs())
     seen = min(settings.observations, task.agents * min(settings.minibatch, settings.samples))
-    frames = f"{settings.environments} environments x {settings.steps} steps"
-    work = f"{settings.optimiser_steps} optimiser steps, each with an estimate on {seen} observations"
-    several = "1 run" if runs == 1 else f"{runs} runs"
-    typer.echo(f"{several} of {task.agents} agents on {device or 'what there is'}: {frames}, {work}", err=True)
+    sizes = {"environment": settings.environments, "step": settings.steps, "optimiser step": settings.optimiser_steps}
+    environments, steps, updates = (f"{count} {plural(name, count)}" for name, count in sizes.items())
+    work = f"{environments} x {steps}, {updates}, each with an estimate on {seen} {plural('observation', seen)}"
+    where = device or "what there is"
+    typer.echo(f"{runs} {plural('run', runs)} of {task.agents} agents on {where}: {work}", err=True)
     rows = runs * task.agents * settings.samples * settings.epochs * settings.iterations
     if device == "cpu" and rows > LONG:
         typer.echo("these settings are made for a GPU; --preset small suits a CPU", err=True)
