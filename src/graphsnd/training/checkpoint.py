@@ -165,8 +165,8 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
             kind = control.runs[run]
             about = {"world": world, **dataclasses.asdict(kind), "iteration": trainer.iteration}
             team: Team = control.team(run, about=about)
-            path, seen = folder / run_folder(kind), control.choose_audited(buffer.observations)[run]
-            episodes = control.choose_audited(buffer.episodes)[run]
+            path, seen = folder / run_folder(kind), control.choose_audited(buffer, buffer.observations)[run]
+            episodes = control.choose_audited(buffer, buffer.episodes)[run]
         else:
             assert isinstance(trainer.settings, Settings)
             team, path = trainer.team(seed), folder / f"seed-{seed}"

@@ -114,12 +114,13 @@ class DiversityControl(Companion):
 
     def audit(self, buffer: RolloutBuffer) -> Tensor:
         """Return SND over all pairs at the scale of the last rollout, on its observations; nothing else reads it."""
-        policy, scale, chosen = self.policy.controlled, self.policy.scale, self.choose_audited(buffer.observations)
+        policy, scale = self.policy.controlled, self.policy.scale
+        chosen = self.choose_audited(buffer, buffer.observations)
         return torch.stack([audit(policy.team(run, scale[run]), chosen[run]) for run in range(len(self.runs))])
 
     def audit_locally(self, buffer: RolloutBuffer) -> dict[int, Tensor]:
         """Return, by run, the local measure that its controller holds, on the same observations."""
-        (sample, agent), audits = self._audited(buffer.done.shape[1:3]), {}
+        (sample, agent), audits = self._audited(buffer), {}
         for group in self.groups:
             design = as_design(group.controller.design)
             for run in range(group.rows.start, group.rows.stop) if design.needs_positions else ():
@@ -129,20 +130,16 @@ class DiversityControl(Companion):
                 audits[run] = audit(team, shown, design=design, positions=seen[..., self.places])
         return audits
 
-    def choose_audited(self, part: Tensor) -> Tensor:
-        """Return ``[runs, observations, ...]``, the observations that an audit is on, or their episodes.
-
-        Args:
-            part: Of a rollout, ``[runs, steps, environments, agents, ...]``.
-        """
-        sample, agent = self._audited(part.shape[1:3])
+    def choose_audited(self, buffer: RolloutBuffer, part: Tensor) -> Tensor:
+        """Return what the audit of a rollout is on, ``[runs, observations, ...]``: of its observations or episodes."""
+        sample, agent = self._audited(buffer)
         return part.flatten(1, 2)[:, sample, agent]
 
-    def _audited(self, rollout: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Return the samples of a rollout ``(steps, environments)`` that the audit is on, and whose of each."""
-        samples, agents = math.prod(rollout), self.policy.controlled.batch[1]
+    def _audited(self, buffer: RolloutBuffer) -> tuple[Tensor, Tensor]:
+        """Return the samples that the audit is on, and whose observation of each."""
+        samples, agents = math.prod(buffer.observations.shape[1:3]), buffer.observations.shape[3]
         count = min(self.settings.audit_observations, samples * agents)
-        sample, agent = choose_observations(min(count, samples), agents, count, self.policy.scale.device)
+        sample, agent = choose_observations(min(count, samples), agents, count, buffer.observations.device)
         return sample * samples // min(count, samples), agent  # evenly over the rollout, which is in order
 
     def before_step(self, samples: Minibatch, buffer: RolloutBuffer, index: Tensor, watch: Stopwatch) -> Tensor:
