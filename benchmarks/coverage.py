@@ -1,6 +1,7 @@
 """Do the 95% intervals cover SND as often as they say, for every design, also when the data decide when to stop?
 
-Each row counts repetitions with other seeds on one team. `at_most` is the one-sided 99% upper bound on the coverage: a
+Each row counts repetitions with other seeds on one team. `given` is the share of them that have the interval: an
+asymptotic one is left out where nothing is large. `at_most` is the one-sided 99% upper bound on the coverage: a
 guaranteed interval is wrong where it lies below 0.95, an asymptotic one is too narrow where it lies below 0.9.
 """
 
@@ -21,8 +22,9 @@ from graphsnd.metric import snd
 
 CONFIDENCE = 0.95
 AGENTS, OBSERVATIONS = 24, 384
-DRAWN = ("bernoulli:0.1", "uniform:30", "regular:4")
+DRAWN = ("bernoulli:0.1", "uniform:5", "uniform:100", "regular:4", "regular:8")
 REDRAWN = ("agents:4", "ring:2", "matching")
+LAYOUTS = [(24, "environments first"), (24, "time first"), (8, "environments first"), (8, "time first")]
 Interval = tuple[float, float]
 
 
@@ -33,20 +35,33 @@ def measure(options: Options) -> dict[str, Any]:
     for name, actions in make_teams(options.seed).items():
         options.step(f"coverage of {name}, {repetitions} repetitions")
         rows += measure_coverage(name, actions, repetitions)
+    for environments, layout in LAYOUTS:
+        options.step(f"coverage of {environments} environments, {layout}, {repetitions} repetitions")
+        rows += [measure_layout(environments, layout, effect, repetitions, options.seed) for effect in (0.5, 0.0)]
     options.step(f"coverage of identical samplers, {draws} repetitions")
     rows += [measure_identical(dimensions, draws, options.seed) for dimensions in (2, 32, 384)]
     return {"coverage": rows}
 
 
 def make_teams(seed: int) -> dict[str, Tensor]:
-    """Return actions ``[observations, agents, 2]`` of a cloud of agents, of three roles, and of one outlier."""
+    """Return actions ``[observations, agents, 2]`` of teams; some differ only in few pairs or observations."""
     generator = torch.Generator().manual_seed(seed)
     noise = torch.randn(OBSERVATIONS, AGENTS, 2, generator=generator, dtype=torch.float64)
     level = 0.5 + torch.rand(OBSERVATIONS, 1, 1, generator=generator, dtype=torch.float64)
     roles = (torch.arange(AGENTS) % 3).double().view(1, -1, 1).expand(1, -1, 2)
-    outlier = torch.zeros(1, AGENTS, 2, dtype=torch.float64)
-    outlier[:, 0] = 10
-    return {"cloud": noise, "roles": level * (roles + 0.1 * noise), "outlier": outlier + 0.1 * noise}
+    specialist, camps, rare = (torch.zeros(1, AGENTS, 2, dtype=torch.float64) for _ in range(3))
+    specialist[:, 0], camps[:, :3] = 10, 10
+    rare = 0.001 * noise
+    rare[:: OBSERVATIONS // 9] *= 3000  # 10 of 384
+    pareto = (1 - torch.rand(1, AGENTS, 1, generator=generator, dtype=torch.float64)) ** (-1 / 1.5)
+    return {
+        "cloud": noise,
+        "roles": level * (roles + 0.1 * noise),
+        "specialist": specialist + 0.1 * noise,
+        "rare": rare,
+        "pareto": pareto * torch.nn.functional.normalize(noise[:1], dim=-1) + 0.1 * noise,
+        "unequal camps": camps + 0.1 * noise,
+    }
 
 
 def measure_coverage(name: str, actions: Tensor, repetitions: int) -> list[dict[str, Any]]:
@@ -57,13 +72,17 @@ def measure_coverage(name: str, actions: Tensor, repetitions: int) -> list[dict[
     policies = [lambda seen, own=own: own[seen[:, 0].long()] for own in actions.unbind(1)]
     rows = []
 
-    def add(stop: str, kind: str, team: Any, **options: Any) -> None:
-        drawn = (_try(team, options | {"seed": seed}) for seed in range(repetitions))
+    def add(stop: str, kind: str, team: Any, **options: Any) -> list[Estimate]:
+        tried = (_try(team, options | {"seed": seed}) for seed in range(repetitions))
+        drawn = [each for each in tried if each is not None]
         about = {"team": name, "design": options["design"], "stop": stop, "kind": kind}
-        rows.append({**about, **_count([each.interval for each in drawn if each is not None], truth)})
+        rows.append({**about, **_count([each.interval for each in drawn], truth)})
+        return drawn
 
     for design in (*DRAWN, *REDRAWN):
-        add("fixed size", "guaranteed", behavior, design=design)
+        drawn = add("fixed size", "guaranteed", behavior, design=design)
+        about = {"team": name, "design": design, "stop": "fixed size", "kind": "asymptotic"}
+        rows.append({**about, **_count([each.asymptotic_interval for each in drawn], truth)})
     for design in REDRAWN:
         add("20%", "guaranteed", behavior, design=design, rel_tol=0.2)
         add("fixed size", "asymptotic", policies, observations=index, design=design)
@@ -71,14 +90,25 @@ def measure_coverage(name: str, actions: Tensor, repetitions: int) -> list[dict[
     return rows
 
 
+def measure_layout(environments: int, layout: str, effect: float, repetitions: int, seed: int) -> dict[str, Any]:
+    """Return how often the interval over observations covers, where environments have levels of their own."""
+    generator, intervals = torch.Generator().manual_seed(seed + environments), []
+    for _ in range(repetitions):
+        levels = 5 + effect * torch.randn(environments, 1, generator=generator, dtype=torch.float64)
+        distances = levels + torch.randn(environments, 50, generator=generator, dtype=torch.float64)
+        distances = distances.T if layout == "time first" else distances
+        actions = torch.stack([torch.zeros_like(distances), distances], dim=-1).unsqueeze(-1)
+        intervals.append(measure_team(Deterministic(actions)).population_interval)
+    about = {"team": f"{environments} environments, effect {effect}", "design": layout, "stop": "fixed size"}
+    return {**about, "kind": "over observations", **_count(intervals, 5.0)}
+
+
 def measure_identical(dimensions: int, repetitions: int, seed: int) -> dict[str, Any]:
     """Return how often the interval over observations covers 0 for agents that draw from one distribution."""
     generator, intervals = torch.Generator().manual_seed(seed + dimensions), []
     for _ in range(repetitions):
         samples = torch.randn(64, 4, 8, dimensions, generator=generator)
-        interval = measure_team(Samples(samples), distance=Sliced(debias=True)).population_interval
-        assert interval is not None
-        intervals.append(interval)
+        intervals.append(measure_team(Samples(samples), distance=Sliced(debias=True)).population_interval)
     about = {"team": f"identical, {dimensions} dimensions", "design": "complete", "stop": "fixed size"}
     return {**about, "kind": "debiased, over observations", **_count(intervals, 0.0)}
 
@@ -90,14 +120,17 @@ def _try(team: Any, options: dict[str, Any]) -> Estimate | None:
         return None
 
 
-def _count(intervals: Sequence[Interval], truth: float) -> dict[str, Any]:
+def _count(found: Sequence[Interval | None], truth: float) -> dict[str, Any]:
     from scipy.stats import beta
 
     rounding = 1e-12 * abs(truth)  # of an exact interval, of all pairs
+    intervals = [each for each in found if each is not None]
+    about = {"confidence": CONFIDENCE, "repetitions": len(found), "given": len(intervals) / len(found)}
+    if not intervals:
+        return {**about, "covered": None, "at_most": None, "half_width": None}
     count, hits = len(intervals), sum(low - rounding <= truth <= high + rounding for low, high in intervals)
     return {
-        "confidence": CONFIDENCE,
-        "repetitions": count,
+        **about,
         "covered": hits / count,
         "at_most": 1.0 if hits == count else float(beta.ppf(0.99, hits + 1, count - hits)),
         "half_width": sum(high - low for low, high in intervals) / count / 2,
@@ -106,5 +139,5 @@ def _count(intervals: Sequence[Interval], truth: float) -> dict[str, Any]:
 
 def tables(result: dict[str, Any]) -> Tables:
     """Return how often intervals held the truth."""
-    columns = ("team", "design", "stop", "kind", "repetitions", "covered", "at_most", "half_width")
+    columns = ("team", "design", "stop", "kind", "repetitions", "given", "covered", "at_most", "half_width")
     return {f"Coverage of {CONFIDENCE:.0%} intervals": (result["coverage"], columns)}

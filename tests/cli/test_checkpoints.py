@@ -39,6 +39,14 @@ def test_a_run_folder_gives_diversity_over_training(run: Any, folder: Path, tmp_
     assert str(tmp_path) not in page
 
 
+def test_one_team_in_a_folder_is_one(run: Any, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (folder / "seed-0").rename(tmp_path / "run" / "seed-0")
+    assert run("measure", tmp_path / "run", "--html", tmp_path / "one.html").exit_code == 0
+    (tmp_path / "run" / "seed-0").rename(folder / "seed-0")
+    assert "1 saved team, all" in (tmp_path / "one.html").read_text()
+
+
 def test_a_list_of_teams_is_shown_what_lies_beside_the_last(run: Any, folder: Path) -> None:
     found = run("measure", folder / "seed-0", folder / "seed-1", "--json")
     assert found.exit_code == 0, found.output

@@ -134,3 +134,11 @@ def test_settings_for_a_gpu_are_called_so_on_a_cpu(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("graphsnd.cli.training.LONG", 10)
     result = run("dispersion", "--agents", 3, "--iterations", 1, *SMALL, "--out", tmp_path)
     assert "--preset small" in result.stderr
+
+
+def test_one_of_a_kind_is_said_in_the_singular(run: Any, tmp_path: Path) -> None:
+    words = ("dispersion", "--agents", 3, "--iterations", 1, *SMALL, "--set", "minibatch=64", "--out", tmp_path)
+    said = run(*words, "--envs", 1, "--set", "observations=1").stderr
+    assert "1 run of 3 agents on cpu: 1 environment x 5 steps, 1 optimiser step, each with" in said
+    assert "on 1 observation\n" in said
+    assert "already finished: 1 of 1 iteration;" in run("--resume", "--out", tmp_path).stderr

@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from safetensors.torch import load_file
+from safetensors.torch import save as serialise
 from typer.testing import CliRunner
 
+import graphsnd as gs
 from graphsnd.teams import Team
 from graphsnd.training.checkpoint import load_checkpoint
 
@@ -133,6 +136,37 @@ def test_a_signal_saves_and_says_how_to_go_on(
     assert child.returncode == code, said
     assert f"graphsnd {words[0]} --resume --out '{out}'" in said
     assert load_checkpoint(out).iteration >= 1
+    assert "took_s" not in json.loads((out / "about.json").read_text())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("more", [(), ("--stack", "1")])
+def test_an_interrupted_training_has_said_what_it_is(
+    more: tuple[str, ...], error: type[BaseException], run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise error
+
+    words = ("--agents", 3, "--seeds", "0,1", "--iterations", 2, "--out", tmp_path, *SMALL, "--device", "cpu", *more)
+    with monkeypatch.context() as patch:
+        patch.setattr("graphsnd.training.trainer.Trainer.step", interrupt)
+        assert run("navigation", *words).exit_code != 0
+    begun = json.loads((tmp_path / "about.json").read_text())
+    assert run("--resume", "--out", tmp_path).exit_code == 0
+    ended = json.loads((tmp_path / "about.json").read_text())
+    assert ended.pop("took_s") > 0
+    assert {name: begun[name] for name in ("command", "task", "seeds", "device", "threads", "versions")} == {
+        name: ended[name] for name in ("command", "task", "seeds", "device", "threads", "versions")
+    }
+    assert begun.keys() == ended.keys()
+
+
+def test_a_refused_training_leaves_what_the_folder_says(run: Any, tmp_path: Path) -> None:
+    words = ("navigation", "--agents", 3, "--out", tmp_path, *SMALL, "--device", "cpu")
+    assert run(*words, "--iterations", 1).exit_code == 0
+    about = (tmp_path / "about.json").read_bytes()
+    assert run(*words, "--iterations", 2).exit_code == 2
+    assert (tmp_path / "about.json").read_bytes() == about
 
 
 def test_a_training_whose_terminal_is_closed_saves(tmp_path: Path) -> None:
@@ -201,6 +235,11 @@ def test_a_trained_team_is_measured_on_what_it_saw(run: Any, tmp_path: Path) -> 
     )
     assert beside.exit_code == 0, beside.output
     assert json.loads(beside.stdout)["value"] == json.loads(said.stdout)["value"] > 0
+    held = load_file(team / "observations.safetensors")
+    known = gs.measure(gs.Team.load(team), held["observations"], clusters=held["clusters"])
+    assert json.loads(beside.stdout)["population_interval"] == list(known.population_interval)
+    (team / "observations.safetensors").write_bytes(serialise({"observations": held["observations"]}))  # as before
+    assert runner.invoke(app, ["measure", str(team)]).exit_code == 0
     folder = runner.invoke(app, ["measure", str(tmp_path)])
     assert folder.exit_code == 0, folder.output  # over training, on the same observations
     assert "seed-0" in folder.stdout

@@ -201,9 +201,9 @@ def of_benchmarl() -> Iterator[Door]:
     for shown, name, model, answer, options in runs:
         callbacks = [diversity := DiversityCallback(), loop := benchmarl.Loop(answer, apart[name])]
         run_quietly(name, model, callbacks, share_policy_params=False, **options)
-        yield Door(f"BenchMARL {shown}", lines, diversity.rows[-1]["snd"], loop.values[-1])
+        yield Door(f"BenchMARL {shown}", lines, diversity.rows[-1]["snd_of_actions"], loop.values[-1])
     run_quietly("Ippo", benchmarl.MLP, [diversity := DiversityCallback()])
-    yield Door("shared parameters: BenchMARL", lines, diversity.rows[-1]["snd"], 0.0)
+    yield Door("shared parameters: BenchMARL", lines, diversity.rows[-1]["snd_of_actions"], 0.0)
     for title, shared in (("BenchMARL checkpoint", False), ("shared parameters: BenchMARL checkpoint", True)):
         callbacks = [loop := benchmarl.Loop(benchmarl.head, squashed), keep := benchmarl.Keep()]
         with TemporaryDirectory() as folder:

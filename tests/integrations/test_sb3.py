@@ -125,6 +125,51 @@ def test_the_callback_measures_on_the_buffers_of_all_models() -> None:
         stranger.learn(32, callback=callback)
 
 
+class Counted(gymnasium.Env):
+    """Observations that say which environment and episode they are of; episodes have 2 to 4 steps."""
+
+    observation_space, action_space = gymnasium.spaces.Box(-9, 99, (3,)), gymnasium.spaces.Discrete(2)
+
+    def __init__(self, number: int) -> None:
+        self.number, self.episode = number, 0
+
+    def reset(self, **options: Any) -> Any:
+        self.episode, self.left = self.episode + 1, 2 + (self.episode + self.number) % 3
+        return self._observe(), {}
+
+    def step(self, action: Any) -> Any:
+        self.left -= 1
+        return self._observe(), 0.0, self.left == 0, False, {}
+
+    def _observe(self) -> Any:
+        return np.array([self.number, self.episode, self.left], "f4")
+
+
+@pytest.mark.parametrize("algorithm", ["A2C", "DQN"])
+def test_the_callback_knows_the_episodes_of_its_buffers(algorithm: str) -> None:
+    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
+
+    options = {"n_steps": 12} if algorithm == "A2C" else {"buffer_size": 600, "train_freq": 12}
+    models = []
+    for seed in range(2):
+        env = sb3.common.vec_env.DummyVecEnv([lambda number=number: Counted(number) for number in range(3)])
+        models.append(getattr(sb3, algorithm)("MlpPolicy", env, learning_rate=0.0, seed=seed, device="cpu", **options))
+    callback = DiversityCallback(models, every=1)
+    for model in models:
+        model.learn(72, callback=callback)
+    buffers = [model.rollout_buffer if algorithm == "A2C" else model.replay_buffer for model in models]
+    rows = [(each.observations if each.full else each.observations[: each.pos]).reshape(-1, 3) for each in buffers]
+    marked = [[number, *row[:2]] for number, each in enumerate(rows) for row in each.tolist()]
+    clusters = np.unique(np.array(marked), axis=0, return_inverse=True)[1].reshape(-1)
+    seen = torch.tensor(np.concatenate(rows))
+    expected = gs.measure(ModelTeam(models), seen, clusters=torch.tensor(clusters))
+    row = callback.rows[-1]
+    assert (row["snd_low"], row["snd_high"]) == pytest.approx(expected.population_interval, rel=1e-5)
+    assert row["snd"] == pytest.approx(expected.value, rel=1e-5)
+    assert row["snd_low"] < row["snd"] < row["snd_high"]
+    assert models[1].logger.name_to_value["diversity/snd_low"] == row["snd_low"]
+
+
 def answer_in_training(model: Any, rows: Tensor) -> Any:
     """Return what a model does on observations of the environment, normalised as in its training."""
     statistics = model.get_vec_normalize_env().obs_rms

@@ -52,10 +52,23 @@ def test_table_has_a_line_for_each_seed() -> None:
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(training_table(_rows()))
     text = console.export_text()
+    assert "solved: in rollouts" in text
     assert "+0.3000" in text
     assert "+2.4000" in text
     assert "0.8200" in text
     assert len([line for line in text.splitlines() if line.strip()[:1] in tuple("012")]) == 3
+
+
+@pytest.mark.parametrize("seed", [10_000, 2**60])
+def test_the_table_shows_whole_numbers_on_80_columns(seed: int) -> None:
+    rows = [dataclasses.replace(row, seed=seed + row.seed, reward=-123.4567) for row in _rows()]
+    rows = [dataclasses.replace(row, snd=12.3456, graph_snd=12.6543) for row in rows]
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(training_table(rows))
+    text = console.export_text()
+    assert "…" not in text
+    assert text.count("-123.4567") == 6
+    assert text.count("12.3456") == text.count("12.6543") == text.count("50%") == 3
 
 
 def _row(iteration: int, arm: str, target: float | None, seed: int) -> ControlRow:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import errno
 import json
 import os
@@ -7,11 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from graphsnd import InputError
 from graphsnd.teams import Team
-from graphsnd.training import Settings, Task, Trainer, train
+from graphsnd.teams.saved import OBSERVATIONS
+from graphsnd.training import ControlSettings, ControlTask, Settings, Task, Trainer, train
 from graphsnd.training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint, save_teams
 from graphsnd.training.log import Row, read_rows
 
@@ -154,3 +156,38 @@ def test_teams_are_files_that_others_can_read(tmp_path: Path) -> None:
         found, team = Team.load(tmp_path / f"seed-{seed}" / "team.safetensors"), trainer.team(seed)
         assert torch.equal(found.evaluate(observations).loc, team.evaluate(observations).loc)  # type: ignore[attr-defined]
         assert found.about == {"world": "navigation", "seed": seed, "iteration": 1}  # type: ignore[attr-defined]
+
+
+CONTROLLED = ControlSettings(steps=8, environments=3, epochs=1, minibatch=12, hidden=(8,), iterations=2)
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("controlled", [False, True])
+def test_observations_are_saved_with_their_episodes(controlled: bool, few: bool, tmp_path: Path) -> None:
+    options = {"horizon": 5}  # so that an environment begins another episode within a rollout
+    task: Task | ControlTask = Task("navigation", 3, options, (0, 5), SETTINGS.replace(iterations=2))
+    if controlled:
+        task = ControlTask(3, (0.1, "unconstrained"), world="navigation", options=options, settings=CONTROLLED)
+    most = {"audit_observations" if controlled else "diversity_observations": 20 if few else 4096}
+    task = dataclasses.replace(task, settings=task.settings.replace(**most))
+    buffer = train(task, tmp_path).trainer.buffer
+    for run, name in enumerate(task.run_names()):
+        held = load_file(tmp_path / name / OBSERVATIONS)
+        clusters, known = held["clusters"], {}
+        assert (clusters.dtype, clusters.shape) == (torch.int64, (20 if few else 8 * 3 * 3,))
+        for row, cluster in zip(held["observations"], clusters.tolist(), strict=True):
+            (step, environment, _), *others = (buffer.observations[run] == row).all(-1).nonzero().tolist()
+            assert not others
+            ended = int(buffer.done[run, :step, environment].sum())
+            known.setdefault((environment, ended), set()).add(cluster)
+        ends = buffer.done[run, :-1].sum(0).tolist()
+        expected = {(e, ended) for e in range(3) for ended in range(ends[e] + 1)}
+        assert known.keys() <= expected if few else known.keys() == expected
+        assert min(ends) > 0
+        assert all(len(each) == 1 for each in known.values())
+        assert len(set().union(*known.values())) == len(known)
+
+
+def test_the_only_episode_is_no_cluster(tmp_path: Path) -> None:
+    train(Task("navigation", 3, settings=SETTINGS.replace(environments=1, iterations=1)), tmp_path)
+    assert load_file(tmp_path / "seed-0" / OBSERVATIONS).keys() == {"observations"}

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import itertools
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Complete
 from graphsnd.teams import Team
 from graphsnd.teams.engine import PLAIN
-from graphsnd.training import ControlSettings, ControlTask, Trainer, train
+from graphsnd.training import CONTROL_PRESETS, ControlSettings, ControlTask, Trainer, train
 from graphsnd.training.checkpoint import load_checkpoint, save_checkpoint
 from graphsnd.training.control import DiversityControl, choose_observations, fill_up, find_positions
 from graphsnd.training.cuda import Stopwatch
@@ -306,6 +307,14 @@ def test_diversity_is_held_where_it_should_be() -> None:
         assert audit_error(audits, 0.1, last=6) < 0.05
         # Single rollouts of 32 environments differ by some percent whatever the scale.
         assert audit_error(audits, 0.1, last=6, of_mean=False) < 0.1
+
+
+def test_the_small_preset_holds_its_target_from_the_second_iteration_on() -> None:
+    settings = CONTROL_PRESETS["small"].replace(threads=1)
+    assert settings.tau == 0.05
+    trainer = ControlTask(4, (0.1,), settings=settings).make_trainer()
+    audits = [trainer.step()[0].audit for _ in range(4)]
+    assert abs(fmean(audits[1:]) / 0.1 - 1) < 0.05  # 1.5%; with the paper's tau 14%
 
 
 @pytest.mark.parametrize("world", ["dispersion", "simple_spread"])

@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from graphsnd.cli.options import list_written
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, plural
 from graphsnd.files import write_whole
 
 COLUMNS = ("team", "run", "iteration", "SND", "low", "high")
@@ -135,7 +135,7 @@ def _draw(rows: list[tuple[Any, ...]], written: dict[str, Path | None], command:
     if written["html"] is not None:
         picture = Picture(figure, "SND of each saved team over iterations, with its interval.")
         table = HtmlTable(SHOWN, [_format(row) for row in rows])
-        lead = f"{len(rows)} saved teams, all on the same observations: {shown}."
+        lead = f"{len(rows)} saved {plural('team', len(rows))}, all on the same observations: {shown}."
         cards = []
         for at in sorted({min(row[2] for row in rows), max(row[2] for row in rows)}):
             values = [row[3] for row in rows if row[2] == at]

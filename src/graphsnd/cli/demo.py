@@ -59,10 +59,7 @@ def _show(study: Study, written: list[Path]) -> None:
 
     e = study.exact.estimate
     head("A team with hidden roles")
-    console.print(
-        f"{e.agents} agents with Gaussian policies, four hidden roles, {e.observations:,} shared observations.\n"
-        f"[bold]{e}[/bold]"
-    )
+    console.print(f"{e.agents} agents with Gaussian policies, four hidden roles.\n[bold]{e}[/bold]")
     head("Every graph, beside the truth")
     console.print(estimates_table(study))
     console.print(

@@ -6,6 +6,8 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphsnd.errors import plural
+
 if TYPE_CHECKING:
     from graphsnd.plots.summary import Lines
 
@@ -51,4 +53,5 @@ def _describe_cache() -> str:
     stored = [file for folder in folders for file in folder.glob("loops.*.nbc")]
     if not stored:
         return "empty: the first measurement compiles for some seconds"
-    return f"{len(stored)} compiled functions, {sum(file.stat().st_size for file in stored) / 2**20:.1f} MiB"
+    functions, size = plural("function", len(stored)), sum(file.stat().st_size for file in stored) / 2**20
+    return f"{len(stored)} compiled {functions}, {size:.1f} MiB"

@@ -9,6 +9,7 @@ import shlex
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -89,7 +90,9 @@ def resume_task(kind: type[Task] | type[ControlTask], given: dict[str, Any]) -> 
     check_resumed(task, given)
     more = task.settings.iterations if iterations is None else iterations
     if more == done:
-        typer.echo(f"already finished: {done} of {more} iterations; --iterations {2 * done} goes on", err=True)
+        typer.echo(
+            f"already finished: {done} of {more} {plural('iteration', more)}; --iterations {2 * done} goes on", err=True
+        )
     return task.with_iterations(more)
 
 
@@ -148,7 +151,10 @@ def run_task(
     describe = describe_control if isinstance(task, ControlTask) else iteration_describer(frames)
     with warnings.catch_warnings(), watch(total, steps, describe) as (report, progress):
         warnings.showwarning = _show_warning
-        result = train(task, out, device=device, report=report, progress=progress, **options)
+        record = partial(write_origin, task, out, device=device)
+        result = train(
+            task, out, device=device, report=report, progress=progress, on_start=lambda n: record(threads=n), **options
+        )
         _leave_closed_terminal()
     rows: list[Any] = read_rows(out, task.row)
     threads = result.threads
@@ -165,7 +171,7 @@ def run_task(
         done = f"stopped after iteration {result.trainer.iteration} of {total}"
         typer.echo(f"{done}; go on with: {_resume_command(task, out)}", err=True)
         raise typer.Exit(128 + result.stopped)
-    write_origin(task, out, device=device, seconds=result.seconds, threads=threads)
+    record(threads=threads, seconds=result.seconds)
 
 
 def _run_grid(task: Task | ControlTask, out: Path, **options: Any) -> None:
@@ -179,11 +185,16 @@ def _run_grid(task: Task | ControlTask, out: Path, **options: Any) -> None:
 
     from graphsnd.plots.training import describe_grid, grid_table
     from graphsnd.training import train_grid
-    from graphsnd.training.checkpoint import STACKS
+    from graphsnd.training.checkpoint import STACKS, read_grid
     from graphsnd.training.log import read_rows
 
     console, begin, last = Console(stderr=True), perf_counter(), 0.0
     first = -1  # iterations that were done before
+
+    def record(stacks: Sequence[Stack], seconds: float | None = None) -> None:
+        size, threads = max(len(each.task.run_names()) for each in stacks), stacks[0].task.settings.threads
+        more = f" --stack {size}"
+        write_origin(task, out, device=read_grid(out)[1], threads=threads, seconds=seconds, more=more)
 
     with Live(console=console, transient=True, auto_refresh=False) as live:
 
@@ -191,6 +202,8 @@ def _run_grid(task: Task | ControlTask, out: Path, **options: Any) -> None:
             nonlocal first, last
             seconds = perf_counter() - begin
             news, first = first < 0, sum(stack.done for stack in stacks) if first < 0 else first
+            if news:
+                record(stacks)
             if console.is_terminal:
                 live.update(grid_table(stacks, seconds, first), refresh=True)
             elif news or seconds - last > PATIENCE:
@@ -212,9 +225,7 @@ def _run_grid(task: Task | ControlTask, out: Path, **options: Any) -> None:
     if failed:
         fix = f"Try again with: {_resume_command(task, out)}"
         raise InputError("stacks", "to finish", f"{len(failed)} that failed", fix)
-    size = max(len(each.task.run_names()) for each in result.stacks)
-    threads = result.stacks[0].task.settings.threads
-    write_origin(task, out, device=result.device, seconds=result.seconds, threads=threads, more=f" --stack {size}")
+    record(result.stacks, result.seconds)
 
 
 def _show_rows(task: Task | ControlTask, out: Path, rows: list[Any]) -> Path:
@@ -233,10 +244,11 @@ def _show_rows(task: Task | ControlTask, out: Path, rows: list[Any]) -> Path:
 def _announce(task: ControlTask, device: str | None) -> None:
     settings, runs = task.settings, len(task.runs())
     seen = min(settings.observations, task.agents * min(settings.minibatch, settings.samples))
-    frames = f"{settings.environments} environments x {settings.steps} steps"
-    work = f"{settings.optimiser_steps} optimiser steps, each with an estimate on {seen} observations"
-    several = "1 run" if runs == 1 else f"{runs} runs"
-    typer.echo(f"{several} of {task.agents} agents on {device or 'what there is'}: {frames}, {work}", err=True)
+    sizes = {"environment": settings.environments, "step": settings.steps, "optimiser step": settings.optimiser_steps}
+    environments, steps, updates = (f"{count} {plural(name, count)}" for name, count in sizes.items())
+    work = f"{environments} x {steps}, {updates}, each with an estimate on {seen} {plural('observation', seen)}"
+    where = device or "what there is"
+    typer.echo(f"{runs} {plural('run', runs)} of {task.agents} agents on {where}: {work}", err=True)
     rows = runs * task.agents * settings.samples * settings.epochs * settings.iterations
     if device == "cpu" and rows > LONG:
         typer.echo("these settings are made for a GPU; --preset small suits a CPU", err=True)
@@ -304,12 +316,13 @@ def _report_lines(total: int, describe: Describe) -> Callable[[Sequence[Any]], N
 
 
 def write_origin(
-    task: Task | ControlTask, out: Path, *, device: str, seconds: float, threads: int, more: str = ""
+    task: Task | ControlTask, out: Path, *, device: str, threads: int, seconds: float | None = None, more: str = ""
 ) -> None:
-    """Write machine, versions, commit, command and all settings to ``about.json``."""
+    """Write machine, versions, commit, command, all settings and, at the end, the seconds to ``about.json``."""
     from graphsnd.plots.provenance import collect_provenance
 
-    about = {"seeds": list(task.seeds), "device": device, "threads": threads, "took_s": round(seconds, 2)}
+    about = {"seeds": list(task.seeds), "device": device, "threads": threads}
+    about |= {} if seconds is None else {"took_s": round(seconds, 2)}
     text = json.dumps(collect_provenance(command(task) + more) | about | {"task": task.to_dict()}, indent=1)
     write_whole(out / "about.json", text + "\n")
 

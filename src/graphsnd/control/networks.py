@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein
-from graphsnd.errors import InputError, check_choice, shape_of
+from graphsnd.errors import InputError, check_choice, plural, shape_of
 from graphsnd.teams import saved
 from graphsnd.teams.answers import take_agents
 from graphsnd.teams.heads import biased_softplus, diagonal, squash_normal
@@ -78,7 +78,9 @@ def check_fit(shared: StackedMLP, deviations: StackedMLP, kind: str) -> None:
     check_choice("kind", kind, KINDS)
     outputs = deviations.sizes[-1] * (1 if kind == "categorical" else 2)
     if shared.sizes[-1] != outputs or shared.sizes[0] != deviations.sizes[0]:
-        raise InputError("shared", f"from {deviations.sizes[0]} to {outputs} features", shared.sizes)
+        raise InputError(
+            "shared", f"from {deviations.sizes[0]} to {outputs} {plural('feature', outputs)}", shared.sizes
+        )
 
 
 class ControlledTeam(Team):

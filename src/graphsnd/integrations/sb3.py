@@ -147,6 +147,8 @@ def _normalizer(model: Any) -> Any:
 class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
     """Log the SND of a population while one of its models learns, as ``diversity/snd``.
 
+    ``diversity/snd_low`` and ``diversity/snd_high`` are its interval over episodes, where observations allow one.
+
     Pass the same callback to the ``learn`` of all models. All are measured on the same observations, those in the
     buffers of all models: of the last rollout (PPO, A2C) or the replay buffer (SAC, TD3, DDPG, DQN). They are those of
     the environment, which a model with a ``VecNormalize`` normalises by its own statistics of the moment.
@@ -158,7 +160,7 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
         **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
 
     Attributes:
-        rows: The same numbers: ``{"model", "step", "snd"}`` for each measurement.
+        rows: The same numbers: ``{"model", "step", "snd", "snd_low", "snd_high"}`` for each measurement.
 
     Example:
         >>> from stable_baselines3 import A2C
@@ -193,17 +195,27 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
         if self.num_timesteps - self._last.get(learner, -self.every) < self.every:
             return
         self._last[learner] = self.num_timesteps
-        value = measure(self.team, _buffered(list(self.models.values()), self.observations), **self.options).value
-        self.logger.record("diversity/snd", value)
-        self.rows.append({"model": learner, "step": self.num_timesteps, "snd": value})
+        shown, episodes = _buffered(list(self.models.values()), self.observations)
+        clusters = episodes if int(episodes.unique().numel()) > 1 else None
+        estimate = measure(self.team, shown, clusters=clusters, **self.options)
+        numbers = {"snd": estimate.value}
+        if estimate.population_interval is not None:
+            numbers["snd_low"], numbers["snd_high"] = estimate.population_interval
+        for name, number in numbers.items():
+            self.logger.record(f"diversity/{name}", number)
+        self.rows.append({"model": learner, "step": self.num_timesteps, **numbers})
 
 
-def _buffered(models: Sequence[Any], most: int) -> Any:
-    """Return up to ``most`` observations of the models' buffers as environments made them, ``[observations, ...]``."""
+def _buffered(models: Sequence[Any], most: int) -> tuple[Any, Tensor]:
+    """Return up to ``most`` observations of the models' buffers as environments made them, and their episodes.
+
+    Returns:
+        Observations ``[observations, ...]``, and int64 ``[observations]``.
+    """
     buffers = [getattr(model, "rollout_buffer", None) or model.replay_buffer for model in models]
     ends = np.cumsum([0, *(buffer.size() * buffer.n_envs for buffer in buffers)])
     places = np.linspace(0, ends[-1] - 1, min(ends[-1], most)).round().astype(int)
-    rows = []
+    rows, episodes = [], []
     for model, buffer, low, high in zip(models, buffers, ends, ends[1:], strict=False):
         own = places[(low <= places) & (places < high)] - low  # before anything is copied: replay buffers are large
         space = model.observation_space
@@ -218,5 +230,14 @@ def _buffered(models: Sequence[Any], most: int) -> Any:
             masks = buffer.action_masks.reshape(-1, buffer.mask_dims)[own]
             seen = {"observation": seen, "action_mask": masks}
         rows.append(seen)
+        episodes.append(_number_episodes(buffer)[own] + 2 * low)  # there are fewer than two numbers for each entry
     join = partial(map_parts, lambda *parts: torch.as_tensor(np.concatenate(parts)))
-    return map_parts(join, *rows)  # masks lie beside observations that may have parts themselves
+    return map_parts(join, *rows), join(*episodes)  # masks lie beside observations that may have parts themselves
+
+
+def _number_episodes(buffer: Any) -> Any:
+    """Return the episode of each entry of a buffer, in the order of its observations."""
+    begins = buffer.episode_starts if hasattr(buffer, "episode_starts") else np.roll(buffer.dones, 1, axis=0)
+    numbers = begins[: buffer.size()].astype(np.int64).cumsum(0) * buffer.n_envs + np.arange(buffer.n_envs)
+    # A rollout that was learnt from lies flat, one environment after the other.
+    return (numbers.T if getattr(buffer, "generator_ready", False) else numbers).reshape(-1)

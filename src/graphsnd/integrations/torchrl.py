@@ -171,7 +171,7 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
         """Return what the trainer logs."""
         if not isinstance(batch, tensordict.TensorDictBase):
             raise InputError("batch", "to be a TensorDict", type(batch).__name__)
-        entries, episodes = self.team.read_entries(batch), _number_episodes(batch)
+        entries, episodes = self.team.read_entries(batch), number_episodes(batch)
         mask = batch.get(("collector", "mask"), torch.ones_like(episodes, dtype=torch.bool))
         agents = next(iter(entries.values())).shape[episodes.dim()]
         rows = mask.flatten().repeat_interleave(agents).nonzero().squeeze(1)  # of all agents
@@ -200,7 +200,7 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
         """Restore nothing."""
 
 
-def _number_episodes(batch: Any) -> Tensor:
+def number_episodes(batch: Any) -> Tensor:
     """Return which episode, or else which environment, each frame of a collected batch belongs to."""
     episodes = batch.get(("collector", "traj_ids"), None)
     if episodes is not None:

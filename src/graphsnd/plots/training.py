@@ -67,8 +67,8 @@ def training_table(rows: Sequence[Row]) -> Table:
         solved = "-" if last.solved is None else f"{last.solved:.0%}"
         rewards = (f"{mine[0].reward:+.4f}", f"{last.reward:+.4f}")
         lines.append((str(seed), str(last.iteration), *rewards, solved, *measured))
-    heads = ("seed", "iterations", "reward, first", "reward, last", "solved in rollouts", "SND", "Graph-SND")
-    return table(heads, lines, align=">")
+    heads = ("seed", "iterations", "first reward", "last reward", "solved", "SND", "Graph-SND")
+    return table(heads, lines, caption="solved: in rollouts")
 
 
 def grid_table(stacks: Sequence[Stack], seconds: float, before: int = 0) -> Table:

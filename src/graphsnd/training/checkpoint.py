@@ -139,7 +139,8 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
 
     Independent actors go to ``seed-<seed>/``, controlled policies at their present scale to
     ``<arm>-target-<target>-seed-<seed>/``. Beside each lie the observations on which its diversity was measured or
-    audited last, under the key ``observations``, so that ``graphsnd measure seed-0`` works without the world.
+    audited last, under the key ``observations``, and under ``clusters`` the episode of each, over which their error is
+    computed. So ``graphsnd measure seed-0`` works without the world.
 
     Args:
         folder: Where.
@@ -164,11 +165,15 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
             kind = control.runs[run]
             about = {"world": world, **dataclasses.asdict(kind), "iteration": trainer.iteration}
             team: Team = control.team(run, about=about)
-            path, seen = folder / run_folder(kind), control.choose_audited(buffer)[run]
+            path, seen = folder / run_folder(kind), control.choose_audited(buffer, buffer.observations)[run]
+            episodes = control.choose_audited(buffer, buffer.episodes)[run]
         else:
             assert isinstance(trainer.settings, Settings)
             team, path = trainer.team(seed), folder / f"seed-{seed}"
-            seen = pool_observations(buffer.observations[run], trainer.settings.diversity_observations)
+            most = trainer.settings.diversity_observations
+            seen = pool_observations(buffer.observations[run], most)
+            episodes = pool_observations(buffer.episodes[run].unsqueeze(-1), most).squeeze(-1)
         team.save(path)
         if observations:
-            write_whole(path / OBSERVATIONS, serialise({"observations": seen.cpu().contiguous()}))
+            held = {"observations": seen} | ({"clusters": episodes} if episodes.unique().numel() > 1 else {})
+            write_whole(path / OBSERVATIONS, serialise({name: part.cpu().contiguous() for name, part in held.items()}))

@@ -114,7 +114,8 @@ class DiversityControl(Companion):
 
     def audit(self, buffer: RolloutBuffer) -> Tensor:
         """Return SND over all pairs at the scale of the last rollout, on its observations; nothing else reads it."""
-        policy, scale, chosen = self.policy.controlled, self.policy.scale, self.choose_audited(buffer)
+        policy, scale = self.policy.controlled, self.policy.scale
+        chosen = self.choose_audited(buffer, buffer.observations)
         return torch.stack([audit(policy.team(run, scale[run]), chosen[run]) for run in range(len(self.runs))])
 
     def audit_locally(self, buffer: RolloutBuffer) -> dict[int, Tensor]:
@@ -129,10 +130,10 @@ class DiversityControl(Companion):
                 audits[run] = audit(team, shown, design=design, positions=seen[..., self.places])
         return audits
 
-    def choose_audited(self, buffer: RolloutBuffer) -> Tensor:
-        """Return the observations of a rollout that its audit is on: ``[runs, observations, features]``."""
+    def choose_audited(self, buffer: RolloutBuffer, part: Tensor) -> Tensor:
+        """Return what the audit of a rollout is on, ``[runs, observations, ...]``: of its observations or episodes."""
         sample, agent = self._audited(buffer)
-        return buffer.observations.flatten(1, 2)[:, sample, agent]
+        return part.flatten(1, 2)[:, sample, agent]
 
     def _audited(self, buffer: RolloutBuffer) -> tuple[Tensor, Tensor]:
         """Return the samples that the audit is on, and whose observation of each."""

@@ -65,6 +65,7 @@ def train(
     keep_teams: bool = False,
     loggers: Sequence[str] = (),
     capture: bool = True,
+    on_start: Callable[[int], None] = lambda threads: None,
     report: Callable[[Sequence[Any]], None] = lambda rows: None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Trained:
@@ -81,6 +82,7 @@ def train(
             gives diversity over training on the same observations.
         loggers: Where to log besides: ``tensorboard``, ``wandb``, ``mlflow`` or ``csv``, a run of each for every run.
         capture: Passed to :class:`~graphsnd.training.Trainer`.
+        on_start: Called with the number of torch's threads once the folder is locked, before the first iteration.
         report: Called with the rows of every iteration.
         progress: Called with the number of gradient steps done in an iteration.
 
@@ -121,6 +123,7 @@ def train(
         if not resume:
             check_free(folder, task)
         threads = (saved.threads if saved else 0) or choose_threads(trainer)
+        on_start(threads)
         stack.enter_context(limit_threads(threads))
         log = CsvLog(folder, task.row, after=trainer.iteration)
         stack.callback(log.close)

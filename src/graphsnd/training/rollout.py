@@ -64,6 +64,14 @@ class RolloutBuffer:
         factors = {"gamma": settings.gamma, "gae_lambda": settings.gae_lambda}
         self.advantages.copy_(compute_gae(self.rewards, self.values, final, ended, self.done, **factors))
 
+    @property
+    def episodes(self) -> Tensor:
+        """The episode of each observation, int64 ``[R, T, E, N]``; environments of a run share no numbers."""
+        ends = self.done.long()
+        before = ends.cumsum(1) - ends  # that ended before the step
+        numbers = before * ends.shape[2] + torch.arange(ends.shape[2], device=ends.device)
+        return numbers.unsqueeze(-1).expand(self.observations.shape[:-1])
+
     def by_run(self, part: Tensor) -> Tensor:
         """Return ``[R * E, ...]``, as worlds have it, as ``[R, E, ...]``."""
         return part.unflatten(0, (self.done.shape[0], self.done.shape[2]))

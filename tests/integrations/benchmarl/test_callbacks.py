@@ -87,7 +87,7 @@ def test_a_graph_of_positions_is_that_of_each_frame(experiment) -> None:
     run = experiment(IppoConfig, PLAIN, callbacks=[log, frames], share_policy_params=False, max_n_iters=3)
     run.run()
     assert [row["iteration"] for row in log.rows] == [0, 2]
-    assert log.rows[-1]["graph_snd"] == pytest.approx(frames.value, rel=1e-5)
+    assert log.rows[-1]["graph_snd_of_actions"] == pytest.approx(frames.value, rel=1e-5)
 
 
 def test_several_groups_and_one_agent(experiment, tmp_path: Path) -> None:
@@ -96,10 +96,14 @@ def test_several_groups_and_one_agent(experiment, tmp_path: Path) -> None:
     experiment(IppoConfig, PLAIN, callbacks=[log], task=task, share_policy_params=False).run()
     assert [row["group"] for row in log.rows] == ["adversary", "agent"] * 2
     several, single = log.rows[-2:]
-    assert several["graph_snd"] == several["graph_snd_low"] == pytest.approx(several["snd"])
-    assert single["snd"] == 0.0
-    (path,) = tmp_path.rglob("diversity_adversary_snd.csv")
-    assert float(path.read_text().split(",")[-1]) == several["snd"]
+    assert (
+        several["graph_snd_of_actions"]
+        == several["graph_snd_of_actions_low"]
+        == pytest.approx(several["snd_of_actions"])
+    )
+    assert single["snd_of_actions"] == 0.0
+    (path,) = tmp_path.rglob("diversity_adversary_snd_of_actions.csv")
+    assert float(path.read_text().split(",")[-1]) == several["snd_of_actions"]
     assert list(tmp_path.rglob("diversity_adversary_contribution_adversary_2.csv"))
 
 
@@ -110,8 +114,10 @@ def test_the_total_of_several_groups(experiment, tmp_path: Path) -> None:
     experiment(IppoConfig, PLAIN, callbacks=[log], task=task, share_policy_params=False).run()
     assert [row["group"] for row in log.rows] == ["adversary", "agent", "total"] * 2
     three, two, total = log.rows[-3:]
-    assert total["snd"] == pytest.approx((3 * three["snd"] + two["snd"]) / 4, rel=1e-12)
-    assert list(tmp_path.rglob("diversity_total_snd.csv"))
+    assert total["snd_of_actions"] == pytest.approx(
+        (3 * three["snd_of_actions"] + two["snd_of_actions"]) / 4, rel=1e-12
+    )
+    assert list(tmp_path.rglob("diversity_total_snd_of_actions.csv"))
 
 
 def test_what_cannot_be_measured_is_said_once(experiment) -> None:
@@ -133,7 +139,7 @@ def test_a_graph_that_does_not_fit_costs_no_snd(experiment) -> None:
         warnings.simplefilter("always")
         run.run()
     assert len([each for each in caught if "Graph-SND of 'agents' is not measured" in str(each.message)]) == 1
-    assert [row["snd"] > 0 and "graph_snd" not in row for row in log.rows] == [True, True]
+    assert [row["snd_of_actions"] > 0 and "graph_snd_of_actions" not in row for row in log.rows] == [True, True]
 
 
 def test_frames_are_spread_over_environments() -> None:
@@ -143,3 +149,6 @@ def test_frames_are_spread_over_environments() -> None:
     frames, environments = sample_frames(batch, 8, sequences=True)
     assert (frames["x"][:, 0].tolist(), environments.tolist()) == ([0, 8], [[0] * 4, [2] * 4])
     assert sample_frames(batch[0], 2)[1] is None
+    single = batch[:1].set(("collector", "traj_ids"), torch.tensor([[5, 5, 8, 8]]))
+    for one in (single, single[0]):
+        assert sample_frames(one, 3)[1].tolist() == [5, 8, 8]

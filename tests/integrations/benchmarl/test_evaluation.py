@@ -198,11 +198,11 @@ def test_agents_answer_the_same_observations(algorithm, model, answer, apart, op
     settings = {name: value() if name == "task" else value for name, value in settings.items()}
     experiment(algorithm, model, callbacks=[diversity, loop], share_policy_params=False, **settings).run()
     rel = 1e-3 if apart is squashed_gaussian else 1e-5  # the loop's quadrature is coarse
-    assert [row["snd"] for row in diversity.rows] == pytest.approx(loop.values, rel=rel)
+    assert [row["snd_of_actions"] for row in diversity.rows] == pytest.approx(loop.values, rel=rel)
     for row in diversity.rows:
-        assert 0 < row["snd_low"] < row["snd"] < row["snd_high"]
+        assert 0 < row["snd_of_actions_low"] < row["snd_of_actions"] < row["snd_of_actions_high"]
         contributions = [row[f"contribution_agent_{agent}"] for agent in range(4)]
-        assert sum(contributions) / 4 == pytest.approx(row["snd"], rel=1e-5)
+        assert sum(contributions) / 4 == pytest.approx(row["snd_of_actions"], rel=1e-5)
 
 
 class Talking(Model):
@@ -277,7 +277,7 @@ def test_agents_that_communicate_take_every_seat(model, answer, experiment) -> N
     diversity, loop = DiversityCallback(squashed=False), Loop(answer, gaussian)
     critic = {"critic_model": MLP}
     experiment(IppoConfig, model(), callbacks=[diversity, loop], share_policy_params=False, **critic).run()
-    assert [row["snd"] for row in diversity.rows] == pytest.approx(loop.values, rel=1e-5)
+    assert [row["snd_of_actions"] for row in diversity.rows] == pytest.approx(loop.values, rel=1e-5)
 
 
 @pytest.mark.parametrize("model", [lambda: MLP, lambda: LstmConfig(**RNN), gnn], ids=["mlp", "lstm", "gnn"])
@@ -391,7 +391,7 @@ def test_a_checkpoint_is_a_team(algorithm, model, options, experiment, tmp_path:
     assert len(team.observation_keys) == 1 + several
     seen = keep.batch if several else keep.batch["agents", "observation"]
     # The policies as they are now, through the adapter of the callback.
-    expected = diversity.measure(keep.batch, "agents", run.group_map["agents"])["snd"]
+    expected = diversity.measure(keep.batch, "agents", run.group_map["agents"])["snd_of_actions"]
     assert gs.measure(team, seen).value == pytest.approx(expected, rel=1e-5)
     assert gs.measure(team, seen, design="agents:2", rel_tol=0.5).agents == 4
 
@@ -408,7 +408,7 @@ def test_a_rollout_of_several_groups_is_measured_group_by_group(experiment, tmp_
     teams = load_teams(path)
     result = {group: gs.measure(team, keep.batch) for group, team in teams.items()}
     for group, names in run.group_map.items():
-        expected = diversity.measure(keep.batch, group, names)["snd"]
+        expected = diversity.measure(keep.batch, group, names)["snd_of_actions"]
         assert result[group].value == pytest.approx(expected, rel=1e-5)
         assert result[group].names == tuple(names)
         apart = gs.measure(teams[group], keep.batch[group, "observation"])

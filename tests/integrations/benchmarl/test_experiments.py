@@ -77,6 +77,7 @@ def test_every_algorithm_runs_two_iterations(algorithm, options, forwards, exper
         # One measurement for each optimiser step: none in rollouts, targets, or the action-space loss.
         assert row["forwards"] == forwards
         assert row["applied"] == pytest.approx(0.1, rel=0.2)
+        assert "snd" not in row  # beside a target it would be taken for the audit
         assert all(math.isfinite(value) for value in row.values() if isinstance(value, float))
     assert log.rows[-1]["estimate"] == float(model.estimate)
     assert scalars(tmp_path, "diversity_agents_audit") == pytest.approx([row["audit"] for row in log.rows])

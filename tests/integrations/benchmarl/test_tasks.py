@@ -28,7 +28,7 @@ def trained(experiment, algorithm, task, **options) -> list[dict]:
 def test_ippo_trains_and_is_measured(experiment, task) -> None:
     rows = trained(experiment, IppoConfig, task.get_from_yaml(), share_policy_params=False, evaluation=True)
     assert len(rows) == 2
-    assert all(row["snd"] > 0 for row in rows)
+    assert all(row["snd_of_actions"] > 0 for row in rows)
 
 
 def test_a_learner_of_action_values_trains_on_a_continuous_world(experiment) -> None:

@@ -25,6 +25,8 @@ from graphsnd.integrations.benchmarl.evaluation import evaluate_group, has_memor
 from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel
 from graphsnd.metric import contributions
 
+SND = "snd_of_actions"  # after a tanh: not what a controller holds at its target, which is the audit
+
 
 class _Callback(Callback):  # type: ignore[misc]
     """Base of all callbacks: it looks up the models, and is pickled without the experiment."""
@@ -52,11 +54,12 @@ class DiversityCallback(_Callback):
 
     All agents of a group are put on the same observations, those of all agents in the batch just collected
     (:func:`~graphsnd.integrations.benchmarl.evaluation.evaluate_group`), with the policies that collected it, without
-    exploration. Under ``diversity/<group>/``: ``snd``, over all pairs; ``snd_low`` and ``snd_high``, its 95% interval
-    over observations, by environments; ``contribution_<agent>``, the agent's mean distance to the others; and
-    ``seconds``. With a ``design`` also ``graph_snd``, with ``graph_snd_low`` and ``graph_snd_high``, the interval for
-    what the design leaves out. Where several groups have pairs, ``diversity/total/snd`` is the mean over the pairs
-    within groups. Stochastic policies are compared by 2-Wasserstein distance (continuous) or total variation
+    exploration. Under ``diversity/<group>/``: ``snd_of_actions``, over all pairs; ``snd_of_actions_low`` and
+    ``snd_of_actions_high``, its 95% interval over observations, by environments, or episodes of the only one;
+    ``contribution_<agent>``, the agent's mean distance to the others; and ``seconds``. With a ``design`` also
+    ``graph_snd_of_actions``, with ``graph_snd_of_actions_low`` and ``graph_snd_of_actions_high``, the interval for what
+    the design leaves out. Where several groups have pairs, ``diversity/total/snd_of_actions`` is the mean over the
+    pairs within groups. Stochastic policies are compared by 2-Wasserstein distance (continuous) or total variation
     (discrete), deterministic ones by the distance of their actions. Q-learners are compared by their greedy actions:
     the share of observations on which two agents choose differently.
 
@@ -127,28 +130,28 @@ class DiversityCallback(_Callback):
         if len(estimates) > 1 and len({each.distance for each in estimates}) == 1:  # others have other units
             pairs = [each.pairs_total for each in estimates]
             terms = [count * each.value for count, each in zip(pairs, estimates, strict=True)]
-            self.record("total", {"snd": math.fsum(terms) / sum(pairs)})
+            self.record("total", {SND: math.fsum(terms) / sum(pairs)})
 
     def measure(self, batch: TensorDictBase, group: str, names: Sequence[str]) -> dict[str, float]:
         """Return the numbers of one group on a batch."""
         began = perf_counter()
-        numbers = {"snd": 0.0, "snd_low": 0.0, "snd_high": 0.0}
+        numbers = {SND: 0.0, **_ends(SND, (0.0, 0.0))}
         if len(names) > 1:
             policy = self.experiment.algorithm.get_policy_for_loss(group)
             most = max(1, self.observations // len(names))
-            frames, environments = sample_frames(batch, most, sequences=has_memory(policy))
+            frames, groups = sample_frames(batch, most, sequences=has_memory(policy))
             behavior = evaluate_group(policy, frames, group, squashed=self.squashed).with_names(names)
-            clusters = None if environments is None else environments.expand(behavior.batch_shape)
+            clusters = None if groups is None else groups.expand(behavior.batch_shape)
             estimate = measure(behavior, distance=self.distance, clusters=clusters)
             self._estimates[group] = estimate
-            numbers = {"snd": estimate.value, **_ends("snd", estimate.population_interval)}
+            numbers = {SND: estimate.value, **_ends(SND, estimate.population_interval)}
             each = contributions(behavior, self.distance).tolist()
             numbers |= {f"contribution_{name}": value for name, value in zip(names, each, strict=True)}
-            if self.design is not None and f"{group}/graph_snd" not in self._refused:
+            if self.design is not None and f"{group}/graph_{SND}" not in self._refused:
                 try:
                     numbers |= self._measure_design(behavior, estimate, frames.get(policy.in_keys[0]))
                 except InputError as error:  # a graph of another group, for example: SND is there all the same
-                    self._refuse(f"{group}/graph_snd", f"The Graph-SND of {group!r} is not measured: {error}")
+                    self._refuse(f"{group}/graph_{SND}", f"The Graph-SND of {group!r} is not measured: {error}")
         return {**numbers, "seconds": perf_counter() - began}
 
     def _measure_design(self, behavior: Behavior, all_pairs: Estimate, seen: Tensor) -> dict[str, float]:
@@ -157,12 +160,12 @@ class DiversityCallback(_Callback):
             points = embed(behavior, self.distance)
             places = seen[..., : self.positions].expand(behavior.agents, *seen.shape[:-1], -1).flatten(0, -3)
             measured = measure_points(self.design, points.values, generator, positions=places, norm=points.norm)
-            return {"graph_snd": float(measured.value)}
+            return {f"graph_{SND}": float(measured.value)}
         try:
             estimate = measure(behavior, design=self.design, distance=self.distance, seed=generator)
         except EmptyDrawError:  # the rule of controllers: all pairs instead
             estimate = all_pairs
-        return {"graph_snd": estimate.value, **_ends("graph_snd", estimate.interval)}
+        return {f"graph_{SND}": estimate.value, **_ends(f"graph_{SND}", estimate.interval)}
 
     def _refuse(self, what: str, message: str) -> None:
         self._refused.add(what)
@@ -186,12 +189,12 @@ class DiversityLog(DiversityCallback):
     """Log what :class:`DiversityCallback` does, and what the controller did.
 
     Added under ``diversity/<group>/``: ``audit`` (SND over all pairs of the scaled policies on the batch just
-    collected, before training, in the quantity that is controlled: the test of the control), ``estimate`` (of the
-    unscaled deviations, after training), ``scale`` (mean over training forwards), ``applied`` (their product, which
-    equals the target for any constant estimate, right or wrong), ``forwards``, and the share of them that were
-    ``saturated`` (the bounds clipped the scale), ``empty`` (a draw without pairs, so that all were measured) and
-    ``invalid`` (not finite, left out). There is no estimate where nothing is measured. The controller's numbers are
-    logged in every iteration.
+    collected, before training, in the quantity that is controlled: compare this one with the target, not
+    ``snd_of_actions``, which is measured after a tanh), ``estimate`` (of the unscaled deviations, after training),
+    ``scale`` (mean over training forwards), ``applied`` (their product, which equals the target for any constant
+    estimate, right or wrong), ``forwards``, and the share of them that were ``saturated`` (the bounds clipped the
+    scale), ``empty`` (a draw without pairs, so that all were measured) and ``invalid`` (not finite, left out). There is
+    no estimate where nothing is measured. The controller's numbers are logged in every iteration.
 
     Args:
         most: Frames of the batch that the audit uses.

@@ -15,14 +15,14 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, shape_of
-from graphsnd.integrations.torchrl import ActorTeam, KeyedTeam, read_actor, run_actor
+from graphsnd.integrations.torchrl import ActorTeam, KeyedTeam, number_episodes, read_actor, run_actor
 from graphsnd.teams import Team
 from graphsnd.teams.answers import ask, map_tensors
 from graphsnd.teams.team import device_of
 
 
 def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) -> tuple[TensorDictBase, Tensor | None]:
-    """Return evenly spaced frames of a collected batch, and the environment that each comes from.
+    """Return evenly spaced frames of a collected batch, and the environment, or episode of the only one, of each.
 
     Args:
         batch: Batch size ``[environments, time]``, or ``[time]``.
@@ -30,14 +30,15 @@ def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) 
         sequences: Return whole sequences ``[k, time]``, at least one, where policies have a memory.
 
     Returns:
-        Frames ``[frames]`` or ``[k, time]``, and integers of that shape; None for a single environment.
+        Frames ``[frames]`` or ``[k, time]``, and integers of that shape; None where all would be the same.
     """
     time = batch.batch_size[-1]
     places = torch.arange(batch.numel(), device=batch.device).view(-1, time)
     rows, size = (places, max(1, most // time)) if sequences else (places.flatten(), most)
     if len(rows) > size:
         rows = rows[torch.linspace(0, len(rows) - 1, size, device=rows.device).round().long()]
-    return batch.reshape(-1)[rows], rows // time if len(places) > 1 else None
+    groups = rows // time if len(places) > 1 else number_episodes(batch).reshape(-1)[rows]
+    return batch.reshape(-1)[rows], groups if int(groups.unique().numel()) > 1 else None
 
 
 def has_memory(policy: torch.nn.Module) -> bool:
