@@ -15,6 +15,7 @@ from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import embed
 from graphsnd.errors import check_finite, plural
 from graphsnd.estimation import Estimate
+from graphsnd.estimation.estimate import round_outwards
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.graph import check_graph
 from graphsnd.graphs.pairs import from_keys, keys
@@ -22,7 +23,6 @@ from graphsnd.metric import pairwise
 from graphsnd.metric.moving import edge_lengths
 from graphsnd.plots.clustering import Tree, cluster
 from graphsnd.plots.explorer import LIVE, agents_table, describe_omission, explorer_html, explorer_script, is_live
-from graphsnd.plots.formatting import format_interval
 from graphsnd.plots.intervals import estimate as draw_interval
 from graphsnd.plots.matrix import describe_unit, draw_bars, draw_image, tick_names
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
@@ -229,9 +229,10 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
     if e.exact:
         promise = "on other observations like these, approximate" if e.population_interval else f"± {e.clusters}"
     ends = e.population_interval if e.exact else e.interval
+    _, low, high = round_outwards(e.value, *(ends or e.interval), e.observation_error or e.standard_error)
     cards = [
         number_card(e),
-        (f"Interval, {100 * e.confidence:.4g}%", "unknown" if ends is None else format_interval(ends), promise),
+        (f"Interval, {100 * e.confidence:.4g}%", f"{low} to {high}" if ends else "unknown", promise),
         ("Agents", f"{e.agents:,}", f"on {e.observations:,} {plural('shared observation', e.observations)}"),
         ("Pairs used", f"{100 * e.pairs_used / e.pairs_total:.3g}%", f"{e.pairs_used:,} of {e.pairs_total:,}"),
     ]

@@ -37,7 +37,7 @@ def estimate_html(estimate: Estimate) -> str:
         rows.append((f"± {e.standard_error:.2g} from the pairs", about, PAIRS))
     if e.population_interval is not None:
         ends = format_interval(e.population_interval)
-        about = f"{e.target} on other observations like these: {sure} in {ends} for large samples. {e.clusters}"
+        about = f"{e.target} on other observations like these: {sure} in {ends} for large samples ({e.clusters})."
         rows.append((f"± {e.observation_error:.2g} in all", about, OBSERVATIONS))
     title, _, note = str(e).partition(" (")
     note = f"{e.agents:,} agents, {note}".replace(")", "", 1)
