@@ -175,7 +175,9 @@ class PoliciesTeam(Team):
 
     def _try(self, batched: Callable[[], T], looped: Callable[[], T], *, rows: int) -> T:
         """Return what policies answer as one, or one by one where that is faster or the only way."""
-        if not self.batched or torch.is_autocast_enabled(self.device.type):  # which rounds batches elsewhere
+        if not self.batched or self.device.type == "meta":  # where weights are missing, which the loop says
+            return looped()
+        if torch.is_autocast_enabled(self.device.type):  # which rounds batches elsewhere
             return looped()
         if self.device.type == "cpu" and rows * self._width * LOOPED > CACHED_ACTIVATIONS:
             return looped()
@@ -196,7 +198,11 @@ class PoliciesTeam(Team):
         for agent, rows in zip(agents, shown, strict=True):
             answer = asking(self.policies[agent], rows, self._name(agent))
             lead = rows.shape[: rows.dim() - self.feature_dims]
-            answers.append(read_single(answer, lead, squashed=self.squashed, validate=not quiet))
+            try:
+                answers.append(read_single(answer, lead, squashed=self.squashed, validate=not quiet))
+            except InputError as error:
+                error.args = (f"{error} This is the answer of policy {self._name(agent)}.",)
+                raise
         return map_tensors(lambda fields, _: join(fields), answers, skip=1)
 
     def _call_as_one(self, agents: Sequence[int], shown: Tensor, own: Tensor | None) -> Behavior:
