@@ -80,8 +80,9 @@ def estimate_error(values: torch.Tensor) -> torch.Tensor:
     about :math:`(\sum p^2)^{4.8}`, for 16 nodes as for 256. Where a tail is so heavy that much lies beyond the last
     node, the shares grow towards the end: the error is below three times the difference of the last two.
 
-    Both were fitted to ten families over grids of their parameters. Errors above 1% are found. Their size is met within
-    a factor of 3 mostly; a large step right at a node may be ten times as bad, the tail of a log-normal far better.
+    Both were fitted to the default nodes, with twelve families over grids of their parameters. There they find all
+    errors above 1%, but for 4 of 61,000 pairs that are off by 1.1% or 1.2%. The size is met within a factor of 3
+    mostly; a large step right at a node may be ten times as bad, the tail of a log-normal or Weibull policy far better.
 
     Args:
         values: Quantiles at the nodes, at least 3 of them, shape ``[..., nodes]``.
