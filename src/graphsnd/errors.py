@@ -238,8 +238,15 @@ def check_index(name: str, tensor: torch.Tensor, count: int) -> None:
             raise InputError(name, f"in 0 .. {count - 1}", f"values from {low} to {high}")
 
 
-def check_finite(name: str, tensor: torch.Tensor) -> None:
-    """Raise when ``tensor`` holds NaN or infinite values; the message has their number and the first index."""
+def check_finite(name: str, tensor: torch.Tensor, agents: Sequence[str] | None = None, axis: int = -2) -> None:
+    """Raise when ``tensor`` holds NaN or infinite values; the message has their number and the first index.
+
+    Args:
+        name: Argument name for the message.
+        tensor: The values.
+        agents: The agents' names, for the message, where the tensor has an axis of them.
+        axis: That axis.
+    """
     import torch
 
     # One reduction and one host read on the happy path; the search for the culprit only runs when there is one.
@@ -247,7 +254,10 @@ def check_finite(name: str, tensor: torch.Tensor) -> None:
         return
     bad = ~torch.isfinite(tensor.detach())
     first = tuple(bad.nonzero()[0].tolist())
-    got = f"{int(bad.sum())} NaN or infinite values, the first at index {first}"
+    count = int(bad.sum())
+    got = f"{count} NaN or infinite {plural('value', count)}, the first at index {first}"
+    if agents and len(first) >= -axis and tensor.shape[axis] == len(agents):
+        got += f" of agent {agents[first[axis]]}"
     fix = "Look for a diverged policy, such values in the observations, or an unmasked padding step."
     raise InputError(name, "to be finite everywhere", got, fix)
 

@@ -67,6 +67,14 @@ def test_what_cannot_be_compared_is_refused() -> None:
         gs.compare(first, gs.Categorical(probs=torch.full((640, 5, 2), 0.5, dtype=torch.float64)))
 
 
+def test_a_team_and_nothing_is_refused() -> None:
+    team, seen = [torch.sin, torch.cos], torch.randn(64, 2)
+    with pytest.raises(InputError, match=r"^Expected `second` to be a team or a behaviour, got None\.$"):
+        gs.compare(team, None, seen)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^Expected `first` to be a team or a behaviour, got None\.$"):
+        gs.compare(None, team, seen)  # type: ignore[arg-type]
+
+
 def test_joint_teams_of_other_weights_are_not_compared() -> None:
     parts = [gs.Categorical(logits=torch.randn(32, 3, 4)) for _ in range(2)]
     one, other = (gs.Joint(parts, weights) for weights in ([1, 9], [9, 1]))

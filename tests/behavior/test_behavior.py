@@ -59,6 +59,22 @@ def test_validation_can_be_left_out_but_shapes_cannot() -> None:
         gs.Deterministic(torch.zeros(3), validate=False)
 
 
+@pytest.mark.parametrize("family", ["Deterministic", "Gaussian", "scale", "Quantiles"])
+def test_the_agent_of_a_bad_value_is_named(family: str) -> None:
+    build = {
+        "Deterministic": gs.Deterministic,
+        "Gaussian": lambda arrays: gs.Gaussian(arrays, 1.0),
+        "scale": lambda arrays: gs.Gaussian({name: torch.zeros(5, 2) for name in arrays}, arrays),
+        "Quantiles": lambda arrays: gs.Quantiles(
+            {name: array[:, None].expand(5, 3, 2) for name, array in arrays.items()}
+        ),
+    }[family]
+    arrays = {f"agent_{agent}": torch.zeros(5, 2) for agent in range(50)}
+    arrays["agent_37"][1, 1] = torch.nan
+    with pytest.raises(gs.InputError, match=r"the first at index \(1, 37, .*\) of agent agent_37\. Look"):
+        build(arrays)
+
+
 def test_values_whose_sum_overflows_are_still_finite() -> None:
     gs.Deterministic(torch.full((1, 4, 4), 3e38))
     gs.Deterministic(torch.full((1, 4, 4), 60000.0, dtype=torch.float16))

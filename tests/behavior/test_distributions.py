@@ -196,36 +196,36 @@ def test_tanh_normal_that_saturates_is_finite(rl) -> None:  # type: ignore[no-un
     assert loc.grad.isfinite().all()
 
 
-STEEP = "nodes resolve squashed Gaussians"
+COARSE = "nodes are too coarse"
 
 
 @pytest.mark.parametrize("wrap", [lambda d: d, lambda d: D.Independent(d, 1)])
 @pytest.mark.parametrize(
     ("transforms", "limit"),
     [
-        ([D.TanhTransform()], 8),
-        ([D.ComposeTransform([D.TanhTransform(), D.AffineTransform(1.0, 3.0)])], 8),
-        ([D.SigmoidTransform(), D.AffineTransform(0.0, 2.0)], 16),
+        ([D.TanhTransform()], 6.5),
+        ([D.ComposeTransform([D.TanhTransform(), D.AffineTransform(1.0, 3.0)])], 6.5),
+        ([D.SigmoidTransform(), D.AffineTransform(0.0, 2.0)], 13.0),
     ],
 )
 def test_steps_between_nodes_are_warned_of(wrap, transforms: list[D.Transform], limit: float) -> None:  # type: ignore[no-untyped-def]
     def squashed(scale: float) -> D.Distribution:
-        return wrap(D.TransformedDistribution(D.Normal(LOC, SCALE / SCALE.max() * scale), transforms))
+        return wrap(D.TransformedDistribution(D.Normal(0 * LOC, SCALE / SCALE.max() * scale), transforms))
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        gs.from_distribution(squashed(0.99 * limit))
-        gs.from_distribution(squashed(3.9 * limit), nodes=256)
+        gs.from_distribution(squashed(limit))
+        gs.from_distribution(squashed(4 * limit), nodes=256)
         gs.from_distribution(squashed(100.0), squashed=False)
         gs.from_distribution(squashed(100.0), validate=False)
-    with pytest.warns(UserWarning, match=f"64 {STEEP}.*nodes=10 times"):
-        gs.from_distribution(squashed(1.01 * limit))
+    with pytest.warns(UserWarning, match=f"64 {COARSE}.*off by about [12]%.*nodes=256"):
+        gs.from_distribution(squashed(1.1 * limit))
 
 
 def test_torchrl_and_policies_are_warned_of_steps(rl) -> None:  # type: ignore[no-untyped-def]
-    with pytest.warns(UserWarning, match=STEEP):
+    with pytest.warns(UserWarning, match=COARSE):
         gs.from_distribution(rl.TanhNormal(LOC, 40 * SCALE, low=-2.0, high=1.0))
-    with pytest.warns(UserWarning, match=STEEP):
+    with pytest.warns(UserWarning, match=COARSE):
         gs.evaluate([lambda o: rl.TanhNormal(o, o.exp() + 20)] * 2, LOC[:, 0])
 
 
@@ -254,13 +254,13 @@ def test_any_module_of_a_list_is_warned_of(part: bool) -> None:
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        measure([0.1, 7.9, 1.0])
+        measure([0.1, 6.5, 1.0])
         measure([0.1, 20.0, 1.0], squashed=False)
-    with pytest.warns(UserWarning, match=f"64 {STEEP} of scales up to 8, not 20:"):
+    with pytest.warns(UserWarning, match=f"64 {COARSE}.*off by about [5-9].%"):
         measure([0.1, 20.0, 1.0])
-    with pytest.warns(UserWarning, match=STEEP):
+    with pytest.warns(UserWarning, match=COARSE):
         gs.measure([Squashed(scale, part=part) for scale in (0.1, 20.0, 1.0)], seen)  # under torch.no_grad
-    with pytest.warns(UserWarning, match=f"64 {STEEP} of scales up to 8, not 20:"):
+    with pytest.warns(UserWarning, match=f"64 {COARSE}.*off by about [5-9].%"):
         gs.evaluate([Squashed(scale, part=part) for scale in (0.1, 20.0, 1.0)], seen)
 
 
@@ -381,6 +381,7 @@ def test_beta_gradient_in_float32_near_one() -> None:
     assert a.grad.abs().min() > 0
 
 
+@pytest.mark.filterwarnings("ignore:Quantiles at 64 nodes")  # at 0.02, where they are as differentiable
 @pytest.mark.parametrize("scale", [0.02, 0.3, 30.0, 3000.0])
 def test_beta_gradcheck(scale: float) -> None:
     a = (scale * torch.tensor([[[1.0], [2.0]]], dtype=torch.float64)).requires_grad_()

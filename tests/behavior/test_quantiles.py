@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
+from scipy import special
 from torch import distributions as D
 
 import graphsnd as gs
-from graphsnd.behavior.quantiles import nodes_and_weights
+from graphsnd.behavior.quantiles import TOLERANCE, estimate_error, nodes_and_weights
 from tests import oracles
 
 
@@ -50,7 +54,7 @@ def squashed(loc: list[float], scale: list[float]) -> D.Distribution:
         ([0.0, 0.0], [10.0, 1.0], 2e-3),  # nearly a coin toss: two steps in the quantile function
     ],
 )
-@pytest.mark.filterwarnings("ignore:64 nodes resolve")
+@pytest.mark.filterwarnings("ignore:Quantiles at 64 nodes")
 def test_tanh_normal(loc: list[float], scale: list[float], tolerance: float) -> None:
     grid = np.linspace(-8.2, 8.2, 20001)
     weights = np.exp(-(grid**2) / 2)
@@ -75,7 +79,7 @@ def test_ten_nodes_per_scale_resolve_the_step(loc: list[float], scale: list[floa
     expected = np.sqrt((weights * (one - two) ** 2).sum() / weights.sum())
     d = squashed(loc, scale)
     assert float(gs.snd(gs.from_distribution(d, nodes=int(10 * max(scale))))) == pytest.approx(expected, rel=0.01)
-    with pytest.warns(UserWarning, match="64 nodes resolve"):
+    with pytest.warns(UserWarning, match="64 nodes are too coarse"):
         gs.from_distribution(d)
 
 
@@ -122,7 +126,7 @@ def test_scale_families(family, second_moment: float, tolerance: float) -> None:
     assert measured == pytest.approx(1.5 * second_moment**0.5, rel=tolerance)
 
 
-@pytest.mark.filterwarnings("ignore:.* nodes resolve")
+@pytest.mark.filterwarnings("ignore:Quantiles at")
 def test_more_nodes_are_more_accurate() -> None:
     d = squashed([0.0, 1.0], [5.0, 5.0])
     exact = float(gs.snd(gs.from_distribution(d, nodes=512)))
@@ -131,9 +135,114 @@ def test_more_nodes_are_more_accurate() -> None:
     assert errors[-1] < 1e-9
 
 
+# Levels u and 1 - u, evenly spaced far into both tails, and the weights of an integral over u.
+STRETCH = np.linspace(-6.2, 6.2, 4001)
+LEVELS = special.expit(2.5 * np.sinh(STRETCH)), special.expit(-2.5 * np.sinh(STRETCH))
+FINE = LEVELS[0] * LEVELS[1] * 2.5 * np.cosh(STRETCH) * (STRETCH[1] - STRETCH[0])
+CONCENTRATIONS = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.3, 1.0, 5.0, 50.0)
+TAILS = (2.02, 2.05, 2.1, 2.2, 2.4, 2.5, 2.6, 2.7, 2.8, 2.9, 3.0, 3.2, 3.5, 4.0, 6.0, 30.0)
+
+
+def log(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The logarithm of u, also where v = 1 - u is far below the rounding of 1."""
+    return np.where(u < v, np.log(u), np.log1p(-np.minimum(v, 0.5)))
+
+
+def gauss(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return np.where(u < v, special.ndtri(u), -special.ndtri(v))
+
+
+# Parameters of agents, and the quantile function at u = 1 - v, by other code than graphsnd's.
+FAMILIES = {
+    "beta": (
+        D.Beta,
+        list(product(CONCENTRATIONS, CONCENTRATIONS)),
+        lambda u, v, a, b: np.where(u < v, special.betaincinv(a, b, u), 1 - special.betaincinv(b, a, v)),
+    ),
+    "tanh": (
+        lambda loc, scale: D.TransformedDistribution(D.Normal(loc, scale), [D.TanhTransform()]),
+        list(product((0.0, 0.5, 2.0, 5.0), (0.1, 1.0, 3.0, 5.0, 6.0, 6.5, 7.0, 7.5, 8.0, 9.0, 10.0, 15.0, 20.0))),
+        lambda u, v, loc, scale: np.tanh(loc + scale * gauss(u, v)),
+    ),
+    "kumaraswamy": (
+        D.Kumaraswamy,
+        list(product(CONCENTRATIONS, CONCENTRATIONS)),
+        lambda u, v, a, b: (-np.expm1(log(v, u) / b)) ** (1 / a),
+    ),
+    "pareto": (D.Pareto, list(product((1.0, 2.0), TAILS)), lambda u, v, scale, alpha: scale * v ** (-1 / alpha)),
+    "generalized-pareto": (
+        D.GeneralizedPareto,
+        list(product((0.0, 1.0), (1.0,), (-1.0, -0.2, *(1 / alpha for alpha in TAILS if alpha > 2.05)))),
+        lambda u, v, loc, scale, tail: loc + scale * np.expm1(-tail * np.log(v)) / tail,
+    ),
+    "log-normal": (
+        D.LogNormal,
+        list(product((0.0, 1.0), (0.1, 0.5, 1.0, 1.5, 1.8, 2.0, 2.1, 2.2, 2.5, 3.0, 4.0))),
+        lambda u, v, loc, scale: np.exp(loc + scale * gauss(u, v)),
+    ),
+    "weibull": (
+        D.Weibull,
+        list(product((1.0, 2.0), (0.1, 0.12, 0.15, 0.2, 0.3, 0.5, 1.0, 3.0, 50.0))),
+        lambda u, v, scale, shape: scale * (-log(v, u)) ** (1 / shape),
+    ),
+    "gumbel": (
+        D.Gumbel,
+        list(product((0.0, 1.0), (0.01, 0.1, 1.0, 10.0))),
+        lambda u, v, loc, scale: loc - scale * np.log(-log(u, v)),
+    ),
+    "laplace": (
+        D.Laplace,
+        list(product((0.0, 1.0), (0.01, 0.1, 1.0, 10.0))),
+        lambda u, v, loc, scale: loc + scale * np.where(u < v, np.log(2 * u), -np.log(2 * v)),
+    ),
+}
+
+
+@pytest.mark.parametrize("nodes", [32, 64])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_errors_above_a_percent_are_warned_of(family: str, nodes: int) -> None:
+    make, grid, quantiles = FAMILIES[family]
+    parameters = np.array(
+        [*grid, *((*each[:-1], 1.01 * each[-1]) for each in grid)]
+    ).T  # and agents that act nearly alike
+    d = make(*(torch.from_numpy(each).reshape(1, -1, 1) for each in parameters))
+    coarse = gs.from_distribution(d, nodes=nodes, validate=False)
+    estimates = estimate_error(coarse.values).flatten().numpy()  # type: ignore[attr-defined]
+    exact = quantiles(*LEVELS, *parameters[..., None])
+    sizes = np.sqrt(exact**2 @ FINE)
+    measured = gs.pairwise(coarse).numpy()
+    for one in range(len(exact)):
+        expected = np.sqrt((exact - exact[one]) ** 2 @ FINE)
+        counts = expected > 1e-4 * np.maximum(sizes, sizes[one])
+        off = np.abs(measured[one, counts] / expected[counts] - 1)
+        missed = (off > TOLERANCE) & (np.maximum(estimates, estimates[one])[counts] <= TOLERANCE)
+        assert not missed.any(), (parameters[:, one], parameters[:, counts][:, missed])
+    if (estimates > TOLERANCE).any():
+        with pytest.warns(UserWarning, match=f"{nodes} nodes are too coarse.*off by about {estimates.max():.0%}"):
+            gs.from_distribution(d, nodes=nodes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gs.from_distribution(d, nodes=nodes, validate=False)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_agents_that_hardly_vary_are_not_warned_of(dtype: torch.dtype, scale: float) -> None:
+    # Rounded to a few different numbers near 1, or underflown to 0 when squared, they look like steps.
+    loc, deviation = torch.tensor([[[20.0], [30.0], [9.0]]], dtype=dtype), torch.tensor([1.0, 1e-9, 0.0], dtype=dtype)
+    saturated = D.TransformedDistribution(
+        D.Normal(loc, deviation[:, None], validate_args=False),
+        [D.TanhTransform(), D.AffineTransform(0.0, scale)],
+        validate_args=False,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gs.from_distribution(saturated)
+
+
 def test_quantiles_by_hand() -> None:
     # Two uniforms on [0, 1] and [1, 2] are a translation apart.
-    nodes, _ = nodes_and_weights(8)
+    nodes, _ = nodes_and_weights(16)
     values = torch.stack([nodes, nodes + 1])[None, :, None]
     behavior = gs.Quantiles(values)
     assert (behavior.agents, behavior.observations) == (2, 1)

@@ -173,6 +173,18 @@ def test_edges_without_weight_join_nothing() -> None:
         distortion(graphs.Graph(3, edges, torch.zeros(3)))
 
 
+@pytest.mark.parametrize("method", ["auto", "lp"])
+@pytest.mark.parametrize("ratio", [1e4, 1e9, 1e15])
+def test_weights_that_no_solver_takes_keep_a_certified_bracket(ratio: float, method: str) -> None:
+    base = graphs.uniform(12, 30, seed=0)
+    light = np.random.default_rng(0).random(base.m) >= 0.5
+    bounds = distortion(graphs.Graph(12, base.edges, torch.from_numpy(np.where(light, 1 / ratio, 1.0))), method)
+    assert bounds.index.method == ("lp" if ratio == 1e4 else "flow")
+    assert bounds.index.gap <= 0.02
+    # Only light edges cross the worst cut: the index is proportional to the ratio, and 40000 at 1e4.
+    assert bounds.index.lower <= 4 * ratio * (1 + 1e-6) <= bounds.index.upper * (1 + 2e-6)
+
+
 def test_bad_input_is_named() -> None:
     with pytest.raises(InputError, match="`graph` to be connected"):
         distortion(graphs.cliques([0, 0, 1, 1]))

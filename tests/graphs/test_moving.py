@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import graphsnd as gs
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph, MovingGraph, bernoulli, complete, from_adjacency, knn, radius, spatial
 from tests.graphs.test_spatial import brute_knn, brute_radius
@@ -106,6 +107,10 @@ def test_stack_slice_and_items() -> None:
     assert moving.to("cpu") is moving
     with pytest.raises(InputError, match="observation"):
         moving[3]
+    with pytest.raises(InputError, match="the 1 observation,"):
+        moving.slice(0, 1).slice(1, 2)
+    with pytest.raises(InputError, match="for 1 observation, got one for 3"):
+        gs.graph_snd(gs.Deterministic(torch.randn(1, 4, 2)), moving)
     with pytest.raises(InputError, match="same agents"):
         MovingGraph.stack([complete(3), complete(4)])
     with pytest.raises(InputError, match="got none"):

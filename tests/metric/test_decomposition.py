@@ -55,6 +55,8 @@ def test_one_group_and_groups_of_one(generator: torch.Generator) -> None:
     team = gs.Deterministic(torch.randn(4, N, 2, generator=generator, dtype=torch.float64))
     one, alone = gs.decompose(team, torch.zeros(N)), gs.decompose(team, torch.arange(N))
     assert (float(one.between), float(alone.within)) == (0.0, 0.0)
+    assert str(one).endswith("between 1 group")
+    assert str(alone).endswith(f"between {N} groups")
     torch.testing.assert_close(one.within, gs.snd(team), rtol=1e-12, atol=0)
     torch.testing.assert_close(alone.between, gs.snd(team), rtol=1e-12, atol=0)
     torch.testing.assert_close(alone.means, gs.pairwise(team), rtol=1e-12, atol=0)

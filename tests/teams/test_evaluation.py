@@ -206,6 +206,25 @@ def test_no_observations() -> None:
 def test_diverged_policy_is_named() -> None:
     with pytest.raises(gs.InputError, match=r"finite.*diverged"):
         gs.evaluate([LINEAR, lambda o: LINEAR(o) * torch.nan], torch.ones(3, FEATURES))
+    team = {name: nn.Linear(FEATURES, 2) for name in ("scout", "carrier", "guard")}
+    team["guard"].weight.data.fill_(torch.nan)
+    for each in (team, {name: (lambda o, policy=policy: policy(o)) for name, policy in team.items()}):
+        for measure in (gs.evaluate, gs.measure):
+            with pytest.raises(gs.InputError, match=r"finite.*the answer of policy guard\.$"):
+                measure(each, torch.ones(3, FEATURES))
+
+
+@pytest.mark.parametrize("first", ["cpu", "meta"])
+def test_policies_without_weights_are_named(first: str) -> None:
+    team = {"scout": nn.Linear(FEATURES, 2, device=first), "guard": nn.Linear(FEATURES, 2, device="meta")}
+    name = "scout" if first == "meta" else "guard"
+    for measure in (gs.evaluate, gs.measure):
+        with pytest.raises(
+            gs.InputError, match=rf"^Expected `team`.*policy {name} on the meta device\. Load its weights"
+        ):
+            measure(team, torch.ones(3, FEATURES))
+    with pytest.raises(gs.InputError, match="the stacked module on the meta device"):
+        gs.evaluate(nn.Linear(FEATURES, 2, device="meta"), torch.ones(3, FEATURES))
 
 
 def test_a_dict_of_policies_keeps_its_names(observations: torch.Tensor, weights: torch.Tensor) -> None:
@@ -256,8 +275,23 @@ def test_as_many_observations_as_agents_do_not_hide_another_order_of_axes() -> N
     )
     team = gs.teams.as_team(lambda rows: torch.einsum("of,nfa->noa", rows, weights))
     for _ in range(2):  # a team that was refused once stays so
-        with pytest.raises(gs.InputError, match=r"answer with shape \(1, 'agents', '...'\), got \(4, 1, '...'\)"):
+        with pytest.raises(gs.InputError, match=r"answer with shape \(2, 'agents', '...'\), got \(4, 2, '...'\)"):
             team.evaluate(seen)
+
+
+@pytest.mark.parametrize("agents", [2, 3, 4])
+def test_agents_first_that_take_no_single_row_are_refused(agents: int) -> None:
+    weights = torch.randn(agents, 3, 2, generator=torch.Generator().manual_seed(0))
+
+    def policy(rows: torch.Tensor) -> torch.Tensor:
+        if len(rows) < 2:
+            raise ValueError("takes a batch")
+        return torch.einsum("of,nfa->noa", rows, weights)
+
+    with pytest.raises(gs.InputError, match="Put the agents axis second"):
+        gs.evaluate(policy, torch.randn(agents, 3))
+    behavior = gs.evaluate(lambda rows: policy(rows).transpose(0, 1), torch.randn(agents, 3))
+    assert behavior.agents == agents
 
 
 @pytest.mark.parametrize("kind", ["own batch size", "squeezed", "statistics of the batch"])

@@ -219,6 +219,14 @@ def test_diverged_weights_are_named(generator: torch.Generator) -> None:
         made.partial(torch.zeros(3, 6), torch.zeros(3, 1, dtype=torch.int64))
 
 
+def test_one_feature_and_one_output_are_singular(generator: torch.Generator) -> None:
+    network = StackedMLP.create((3,), (1, 1), generator=generator)
+    with pytest.raises(gs.InputError, match=r"with 4 outputs for .*, got 1 output"):
+        StackedTeam(network, CategoricalHead(4))
+    with pytest.raises(gs.InputError, match="with 1 feature in the last axis"):
+        StackedTeam(network, gs.teams.DeterministicHead(1)).evaluate(torch.zeros(5, 2))
+
+
 def test_parts_that_do_not_fit(generator: torch.Generator) -> None:
     network = StackedMLP.create((4,), (6, 3), generator=generator)
     with pytest.raises(gs.InputError, match=r"`network`.*4 outputs.*3 outputs"):

@@ -103,6 +103,8 @@ def compare(
     """
     confidence = check_number("confidence", confidence, above=0, below=1)
     seed = check_integer("seed", seed, "to be an integer, at least 0", low=0)
+    if first is None or second is None:
+        raise InputError("second" if second is None else "first", "to be a team or a behaviour", None)
     sources = [as_source(team, observations, distance, backend) for team in (first, second)]
     count = sources[0].observations
     if sources[1].observations != count:

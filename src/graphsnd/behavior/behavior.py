@@ -204,7 +204,7 @@ def read_agents(name: str, given: Any, layout: str, *, trailing: int = 1, finite
     if 0 in tensor.shape:
         raise InputError(name, "to hold at least one observation", shape_of(tensor), "Collect a rollout first.")
     if finite:
-        check_finite(name, tensor)
+        check_finite(name, tensor, names_of(given) if isinstance(given, Mapping) else None, -1 - trailing)
     return tensor
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from graphsnd.behavior.behavior import Behavior, Deterministic
 from graphsnd.behavior.categorical import Categorical
 from graphsnd.behavior.gaussian import Gaussian, MultivariateGaussian
 from graphsnd.behavior.joint import Joint
-from graphsnd.behavior.quantiles import NODES, NODES_PER_SCALE, Quantiles, nodes_and_weights
+from graphsnd.behavior.quantiles import NODES, Quantiles, nodes_and_weights
 from graphsnd.errors import InputError, check_integer
 
 # Families with a quantile function whose variance may be infinite. Not asked of all: of others it may overflow.
@@ -47,10 +46,9 @@ def from_distribution(
             from a rollout are each on its agent's own observation and give no SND: use :func:`graphsnd.evaluate`.
         squashed: Whether a transformed distribution (tanh-squashed Gaussians) is compared after its
             transform, as the environment receives the action (the default), or before it, as DiCo does.
-        nodes: Quadrature nodes for the families without a closed form. Tanh-squashed Gaussians need 10 times their
-            largest scale; below 8 times there is a warning.
+        nodes: Quadrature nodes for the families without a closed form. There is a warning where they are too few.
         weights: Weights of the parts, where there are several; as in :class:`~graphsnd.Joint`.
-        validate: Check values (one host read on a GPU, two for squashed Gaussians).
+        validate: Check values (one host read on a GPU, two for families without a closed form).
 
     Returns:
         The behaviour, differentiable in the distribution's parameters.
@@ -128,8 +126,6 @@ def read_distribution(
     if action is not None:
         return Deterministic(action.flatten(-axes), validate=validate)
     _check_variance(d, validate)
-    if validate and not torch.compiler.is_compiling():
-        warn_steep(steep_scales(d), nodes)
     quantiles = _quantiles(d, nodes_and_weights(nodes)[0]).movedim(0, -1)
     return Quantiles(quantiles.flatten(-1 - axes, -2), validate=validate)
 
@@ -151,33 +147,6 @@ def may_be_heavy(answer: Any) -> bool:
     if isinstance(d, Mapping | list | tuple):
         return any(map(may_be_heavy, d.values() if isinstance(d, Mapping) else d))
     return isinstance(d, HEAVY) or (hasattr(d, "base_dist") and may_be_heavy(d.base_dist))
-
-
-def steep_scales(answer: Any) -> list[torch.Tensor]:
-    """Return the largest scale of each squashed Gaussian in a distribution or its parts, as of a tanh; others none."""
-    d = getattr(answer, "dists", answer)
-    if isinstance(d, Mapping | list | tuple):
-        parts = d.values() if isinstance(d, Mapping) else d
-        return [scale for part in parts for scale in steep_scales(part)]
-    squash = None
-    while isinstance(d, D.Independent | D.TransformedDistribution):
-        squash = next(iter(getattr(d, "transforms", ())), squash)
-        d = d.base_dist
-    while isinstance(squash, D.ComposeTransform):
-        squash = next(iter(squash.parts), None)
-    steep = isinstance(d, D.Normal) and isinstance(squash, D.TanhTransform | D.SigmoidTransform)
-    if not steep or not d.scale.numel():
-        return []
-    return [d.scale.detach().amax() / (1 if isinstance(squash, D.TanhTransform) else 2)]
-
-
-def warn_steep(scales: Sequence[torch.Tensor], nodes: int = NODES) -> None:
-    """Warn where a squashed Gaussian is so wide that its quantile function steps between two nodes."""
-    scale = max((float(each.max()) for each in scales), default=0.0)
-    if scale * NODES_PER_SCALE > nodes:
-        text = f"{nodes} nodes resolve squashed Gaussians of scales up to {nodes / NODES_PER_SCALE:g}, not {scale:.3g}:"
-        fix = "Pass nodes=10 times the scale to from_distribution, or squashed=False."
-        warnings.warn(f"{text} distances of pairs may be off by more than 2%. {fix}", UserWarning, stacklevel=2)
 
 
 def _read_part(part: Any, options: dict[str, Any]) -> Behavior:

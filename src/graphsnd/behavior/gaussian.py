@@ -40,7 +40,7 @@ class Gaussian(Behavior):
         self.scale = broadcast("scale", wide, loc.shape, f"loc's {shape_of(loc)}")
         self.loc = loc.to(self.scale.dtype)
         if validate:
-            check_finite("scale", scale)
+            check_finite("scale", scale, self._names)
             if bool((scale.detach() < 0).any()):
                 fix = "If the network puts out log standard deviations, pass log_std.exp()."
                 raise InputError("scale", "to be non-negative", f"a minimum of {float(scale.detach().min()):g}", fix)

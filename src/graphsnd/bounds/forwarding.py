@@ -84,7 +84,7 @@ def forwarding_index(
         method: ``lp`` solves the linear program (exact; up to 200,000 variables, (n-1) 2m of them: about 100 agents of
             degree 10). ``flow`` approximates it on graphs of thousands of edges. ``betweenness`` takes equal splitting
             over shortest paths as it is. ``auto`` stops at betweenness where that is optimal, else picks ``lp`` up to
-            25,000 variables and ``flow`` above.
+            25,000 variables and ``flow`` above. ``flow`` also takes the place of ``lp`` where its solver fails.
         tolerance: Relative gap at which ``flow`` stops.
         seconds: Time limit for ``flow``; none when None. A round, one shortest-path tree per agent, is finished; there
             are at most 200. Above 2e7 agents times edges there is a warning that it may take minutes.
@@ -179,7 +179,8 @@ def index_of_network(net: Network, method: str, tolerance: float, seconds: float
         raise InputError("graph", f"small enough for `lp`, (n-1) 2m <= {SOLVABLE}", got, 'Use method="flow".')
     index = replace(index, method=method)
     if method == "lp":
-        return _solve(net, index)
+        solved = _solve(net, index)
+        return solved or _descend(net, loads, replace(index, method="flow"), tolerance, deadline)
     return _descend(net, loads, index, tolerance, deadline) if method == "flow" else index
 
 
@@ -311,7 +312,7 @@ def _tree_loads(net: Network, sources: Ints, lengths: Floats) -> Floats:
     return loads
 
 
-def _solve(net: Network, index: ForwardingIndex) -> ForwardingIndex:
+def _solve(net: Network, index: ForwardingIndex) -> ForwardingIndex | None:
     r"""Narrow the bounds to the optimum with HiGHS, by the linear program of multicommodity flow.
 
     Source s sends one unit to every t > s. With flows f_s on the 2m arcs,
@@ -319,8 +320,8 @@ def _solve(net: Network, index: ForwardingIndex) -> ForwardingIndex:
     .. math:: \min \pi \quad \text{s.t.} \quad \mathrm{div} f_s = b_s, \quad
         \sum_s f_s(uv) + f_s(vu) \le \pi\, c(uv), \quad f \ge 0.
 
-    Raises:
-        RuntimeError: When HiGHS finds no optimum.
+    Returns:
+        The bounds; None where HiGHS finds no optimum, as where capacities differ by many orders of magnitude.
     """
     from scipy.optimize import linprog
     from scipy.sparse import coo_matrix, csr_matrix, hstack, identity, kron
@@ -341,7 +342,7 @@ def _solve(net: Network, index: ForwardingIndex) -> ForwardingIndex:
     objective[-1] = 1.0
     result = linprog(objective, use, np.zeros(net.m), balance, demands.ravel()[kept], method="highs-ipm")
     if not result.success:
-        raise RuntimeError(f"HiGHS found no optimal routing: {result.message}")
+        return None
     # Nothing is taken on trust: what the flows fail to deliver is charged to every edge, as if all of it passed there.
     flows = np.maximum(result.x[:-1], 0).reshape(sources, 2 * net.m)
     missing = float(np.abs(demands - flows @ incidence.T).sum()) / 2

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import MOST_EDGES, InputError, check_agents, check_device, check_number
+from graphsnd.errors import MOST_EDGES, InputError, check_agents, check_device, check_number, plural
 from graphsnd.graphs.pairs import EDGE_INDEX_HINT, check_indices, sort_edges
 from graphsnd.sums import total
 
@@ -226,7 +226,8 @@ def check_graph(
     if observations is not None and hasattr(graph, "starts"):
         if len(graph) != observations:
             fix = "Build it from positions of shape (observations, agents, d)."
-            raise InputError(argument, f"for {observations} observations", f"one for {len(graph)}", fix)
+            expected = f"for {observations} {plural('observation', observations)}"
+            raise InputError(argument, expected, f"one for {len(graph)}", fix)
     elif not isinstance(graph, Graph):
         raise InputError(argument, "to be a graphsnd.Graph", type(graph).__name__, "See graphsnd.graphs.from_networkx.")
     if graph.n != agents:

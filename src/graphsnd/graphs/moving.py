@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, check_agents, check_integer, check_tensor, shape_of
+from graphsnd.errors import InputError, check_agents, check_integer, check_tensor, plural, shape_of
 from graphsnd.graphs.graph import Edges, Graph, copy_with
 from graphsnd.graphs.pairs import check_indices, sort_edges
 
@@ -53,7 +53,7 @@ class MovingGraph(Edges):
         starts = given.to(edges.device, torch.int64)
         ends = (starts.dim() == 1 and len(starts) > 1) and (int(starts[0]), int(starts[-1])) == (0, len(edges))
         if not ends or given.is_floating_point() or bool((starts.diff() < 0).any()):
-            expected = f"to be integers with shape (observations + 1,) that never fall, from 0 to {len(edges)} edges"
+            expected = f"to be integers with shape (observations + 1,) that never fall, from 0 to {len(edges)}"
             raise InputError("starts", expected, shape_of(given) if given.dim() != 1 else given.tolist()[:8])
         owners = torch.repeat_interleave(starts.diff())
         edges, weights = sort_edges(edges, self.weights, n, owners, fix="List a pair once for each observation.")
@@ -113,7 +113,8 @@ class MovingGraph(Edges):
 
     def slice(self, start: int, stop: int) -> MovingGraph:
         """Return the graphs of observations ``start`` to ``stop``, at least one; edges are not copied."""
-        check_integer("start", start, f"below stop and the {len(self)} observations", low=0, high=len(self) - 1)
+        expected = f"below stop and the {len(self)} {plural('observation', len(self))}"
+        check_integer("start", start, expected, low=0, high=len(self) - 1)
         check_integer("stop", stop, f"in start + 1 .. {len(self)}", low=start + 1, high=len(self))
         starts = self.starts[start : stop + 1]
         first, last = int(starts[0]), int(starts[-1])

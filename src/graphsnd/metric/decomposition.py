@@ -9,7 +9,7 @@ import torch
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import in_order
-from graphsnd.errors import InputError, shape_of
+from graphsnd.errors import InputError, plural, shape_of
 from graphsnd.graphs.pairs import check_labels
 from graphsnd.metric.pair_distances import pairwise
 
@@ -34,7 +34,7 @@ class Decomposition:
 
     def __str__(self) -> str:
         parts = f"{float(self.within):.6g} within + {float(self.between):.6g} between"
-        return f"SND {float(self.snd):.6g} = {parts} {len(self.groups)} groups"
+        return f"SND {float(self.snd):.6g} = {parts} {len(self.groups)} {plural('group', len(self.groups))}"
 
 
 def decompose(

@@ -75,19 +75,21 @@ class JointTeam(Team):
         behavior = self._read(ask(self.policy, shown), shown)
         if behavior.batch_shape == observations.shape[: -self.feature_dims]:
             if self._agents is None and behavior.agents == len(observations) > 1:
-                self._check_order(observations[:1], behavior.agents)
+                # Two rows show which axis is which, unless there are two agents.
+                self._check_order(torch.cat([observations] * 2)[: 3 if behavior.agents == 2 else 2], behavior.agents)
             self._agents = self._agents or behavior.agents
         return behavior
 
-    def _check_order(self, row: Tensor, agents: int) -> None:
-        """Raise where one row shows that agents come first, which as many observations hide."""
+    def _check_order(self, rows: Tensor, agents: int) -> None:
+        """Raise where a few rows show that agents come first, which as many observations hide."""
         try:
-            behavior = self._read(ask_quietly(self.policy, row), row)
-        except InputError:  # it takes no single row, which says nothing
+            behavior = self._read(ask_quietly(self.policy, rows), rows)
+        except InputError:  # it takes no other number of rows, which says nothing
             return
-        if behavior.batch_shape == (agents, *row.shape[1 : -self.feature_dims]):
-            got = f"{(*behavior.batch_shape, behavior.agents, '...')} to one observation"
-            raise InputError("team", "to answer with shape (1, 'agents', '...')", got, "Put the agents axis second.")
+        if behavior.batch_shape == (agents, *rows.shape[1 : -self.feature_dims]):
+            got = f"{(*behavior.batch_shape, behavior.agents, '...')} to {len(rows)} observations"
+            expected = f"to answer with shape ({len(rows)}, 'agents', '...')"
+            raise InputError("team", expected, got, "Put the agents axis second.")
 
     def _read(self, answer: object, shown: Tensor) -> Behavior:
         lead = shown.dim() - self.feature_dims - (self._promised_agents is not None)

@@ -16,7 +16,7 @@ from torch.func import functional_call, vmap
 from torch.nn.utils.rnn import pad_sequence
 
 from graphsnd.behavior import Behavior
-from graphsnd.behavior.distributions import may_be_heavy, steep_scales, warn_steep
+from graphsnd.behavior.distributions import may_be_heavy
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.teams.answers import (
     FAULTS,
@@ -175,7 +175,9 @@ class PoliciesTeam(Team):
 
     def _try(self, batched: Callable[[], T], looped: Callable[[], T], *, rows: int) -> T:
         """Return what policies answer as one, or one by one where that is faster or the only way."""
-        if not self.batched or torch.is_autocast_enabled(self.device.type):  # which rounds batches elsewhere
+        if not self.batched or self.device.type == "meta":  # where weights are missing, which the loop says
+            return looped()
+        if torch.is_autocast_enabled(self.device.type):  # which rounds batches elsewhere
             return looped()
         if self.device.type == "cpu" and rows * self._width * LOOPED > CACHED_ACTIVATIONS:
             return looped()
@@ -196,7 +198,11 @@ class PoliciesTeam(Team):
         for agent, rows in zip(agents, shown, strict=True):
             answer = asking(self.policies[agent], rows, self._name(agent))
             lead = rows.shape[: rows.dim() - self.feature_dims]
-            answers.append(read_single(answer, lead, squashed=self.squashed, validate=not quiet))
+            try:
+                answers.append(read_single(answer, lead, squashed=self.squashed, validate=not quiet))
+            except InputError as error:
+                error.args = (f"{error} This is the answer of policy {self._name(agent)}.",)
+                raise
         return map_tensors(lambda fields, _: join(fields), answers, skip=1)
 
     def _call_as_one(self, agents: Sequence[int], shown: Tensor, own: Tensor | None) -> Behavior:
@@ -210,15 +216,12 @@ class PoliciesTeam(Team):
         rows = shown.shape[: shown.dim() - self.feature_dims].numel() // (1 if own is None else len(agents))
         most = CACHED_ACTIVATIONS if shown.device.type == "cpu" else MAX_ACTIVATIONS
         size = max(1, min(most // max(1, rows * self._width), MAX_ACTIVATIONS // max(1, self.cost or 1)))
-        answers, scales = [], []
+        answers = []
         for start in range(0, len(agents), size):
             given = shown if own is None else shown[start : start + size]
             stacked = self._stack(agents[start : start + size])
-            kind, fields, steep = self._run(stacked, given, None if own is None else 0)
+            kind, fields = self._run(stacked, given, None if own is None else 0)
             answers.append(fields)
-            scales += steep
-        if scales and self.squashed and not torch.compiler.is_compiling():
-            warn_steep(scales)
         joined = list(map(torch.cat, zip(*answers, strict=True)))
         if own is not None:
             joined = [field[own] for field in joined]
@@ -236,24 +239,21 @@ class PoliciesTeam(Team):
         together = zip(*map(dict.values, each), strict=True)  # their names are the same, in the same order
         return dict(zip(each[0], map(torch.stack, together), strict=True))
 
-    def _run(
-        self, stacked: dict[str, Tensor], shown: Tensor, in_dim: int | None
-    ) -> tuple[Behavior, list[Tensor], list[Tensor]]:
-        """Return one module's answer, the tensors of all answers, agents first, and scales that may be too steep."""
+    def _run(self, stacked: dict[str, Tensor], shown: Tensor, in_dim: int | None) -> tuple[Behavior, list[Tensor]]:
+        """Return one module's answer, and the tensors of all answers, agents first."""
         first, kind = self.policies[0], []
 
-        def call(tensors: dict[str, Tensor], rows: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        def call(tensors: dict[str, Tensor], rows: Tensor) -> list[Tensor]:
             answer = functional_call(first, tensors, (rows,))
-            plain = isinstance(answer, Tensor)
-            if not plain and may_be_heavy(answer):
+            if not isinstance(answer, Tensor) and may_be_heavy(answer):
                 raise ValueError("vmap cannot read whether a variance is finite; the loop can")
             lead = rows.shape[: rows.dim() - self.feature_dims]
-            kind.append(read_single(answer, lead, squashed=self.squashed, validate=False))
-            return tensors_of(kind[0]), [] if plain else steep_scales(answer)  # vmap reads no values
+            kind.append(read_single(answer, lead, squashed=self.squashed, validate=False))  # vmap reads no values
+            return tensors_of(kind[0])
 
         with evaluation_mode(first):  # whose code runs for all
-            fields, scales = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
-        return kind[0], fields, scales
+            fields = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
+        return kind[0], fields
 
     def _name(self, agent: int) -> str:
         return self._names[agent] if self._names else str(agent)

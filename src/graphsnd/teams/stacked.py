@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import InputError, check_choice, check_integer, check_shape, shape_of
+from graphsnd.errors import InputError, check_choice, check_integer, check_shape, plural, shape_of
 from graphsnd.teams.engine import ACTIVATIONS, PLAIN, Engine, activations_on, run_gathered
 from graphsnd.teams.heads import Head
 from graphsnd.teams.team import Team
@@ -188,7 +188,8 @@ class StackedTeam(Team):
             fix = "Split off one run: network.select(run)."
             raise InputError("network", "with batch shape (agents,)", f"{network.batch}", fix)
         if head.outputs != network.sizes[-1]:
-            raise InputError("network", f"with {head.outputs} outputs for {head}", f"{network.sizes[-1]} outputs")
+            wanted, given = (f"{count} {plural('output', count)}" for count in (head.outputs, network.sizes[-1]))
+            raise InputError("network", f"with {wanted} for {head}", given)
         if head.batch is not None and head.batch != network.batch:
             fix = "Pass batch=network.batch to the head."
             raise InputError("head", f"with batch shape {network.batch}", f"{head.batch}", fix)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import Named, stack_agents
-from graphsnd.errors import InputError, as_tensor, check_tensor, describe, shape_of
+from graphsnd.errors import InputError, as_tensor, check_tensor, describe, plural, shape_of
 from graphsnd.teams.parts import Parts
 
 
@@ -228,7 +228,8 @@ class Team(Named, ABC):
             raise InputError("observations", "with at least one feature", shape_of(observations))
         features = self.observation_features
         if features is not None and observations.shape[-1] != features:
-            raise InputError("observations", f"with {features} features in the last axis", shape_of(observations))
+            expected = f"with {features} {plural('feature', features)} in the last axis"
+            raise InputError("observations", expected, shape_of(observations))
 
     def _check_agents(self, agents: Tensor, observations: int) -> None:
         given = isinstance(agents, Tensor) and agents.dtype == torch.int64 and agents.dim() == 2
