@@ -266,7 +266,12 @@ def _has_infinity(value: Any) -> bool:
 # Tensors that are of another type than a plain one: what torch says of them is enough.
 STRANGE = ("sparse", "meta", "quantised", "complex", "conjugate", "float8", "uint", "nested", "numpy", "huge", "list")
 # What Python and torch say in so many words of a number below 0, a device that is none, and shapes that do not fit.
-PLAIN_WORDS = ("must be a non-negative integer", "Invalid device string", "must match the existing size")
+PLAIN_WORDS = (
+    "must be a non-negative integer",
+    "Invalid device string",
+    "at start of device string",
+    "must match the existing size",
+)
 PLAIN_WORDS += ("upper bound and lower bound inconsistent", "s must be a scalar")  # of torch.arange and matplotlib
 CALLBACKS = ("callback", "progress", "report", "step", "schedule", "method", "factory", "policy", "summary")
 OFTEN_NAN = ("bounds.agent_effects", "StackedMLP", "ControlledPolicy")

@@ -49,7 +49,7 @@ def test_a_small_demo_writes_everything(run: Any, tmp_path: Path) -> None:
 
 def test_one_observation_is_said_in_the_singular(run: Any, tmp_path: Path) -> None:
     result = run("demo", "--out", tmp_path, "--agents", 8, "--observations", 1)
-    assert "1 shared observation." in " ".join(result.stdout.split()), result.output
+    assert "pairs, 1 observation)" in " ".join(result.stdout.split()), result.output
 
 
 def test_too_few_agents(run: Any, tmp_path: Path) -> None:

@@ -493,7 +493,8 @@ def test_a_trainer_logs_diversity() -> None:
         estimate = gs.measure(team, batch[OBSERVATION], clusters=episodes)
         assert log["snd"][index] == estimate.value
         assert (log["snd_low"][index], log["snd_high"][index]) == estimate.population_interval
-        rows = gs.measure(team, batch[OBSERVATION]).population_interval
+        apart = torch.arange(batch[OBSERVATION].shape[:-1].numel())
+        rows = gs.measure(team, batch[OBSERVATION], clusters=apart).population_interval
         assert log["snd_high"][index] - log["snd_low"][index] > 2 * (rows[1] - rows[0])  # that rows were apart
     hook = DiversityHook(team, observations=37)
     for batch, clusters in ((seen[0].exclude("collector"), True), (seen[0].exclude("collector")[0], False)):
