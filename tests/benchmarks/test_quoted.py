@@ -196,6 +196,13 @@ def sentences() -> Iterator[Line]:
     yield page, f"95% intervals covered {100 * min(covered):.1f} to {max(covered):.1%} (asymptotic"
 
 
+def layouts() -> Iterator[Line]:
+    rows = [row for row in load("coverage/cpu")["coverage"] if row["team"].endswith("environments, effect 0.5")]
+    low, high = (100 * end(row["covered"] for row in rows) for end in (min, max))
+    words = f"covered in {low:.1f} to {high:.1f}% of {rows[0]['repetitions']:,} repetitions, in both layouts"
+    yield "docs/intervals.md", words
+
+
 def crossovers() -> Iterator[Line]:
     for name, key in (("`bernoulli:0.1`", "tenth of the pairs"), ("`agents:8`", "agents:8")):
         sizes = (crossing(load(f"share/{machine}"), key) or math.inf for machine in ("cpu-1-thread", "h200"))
@@ -204,7 +211,7 @@ def crossovers() -> Iterator[Line]:
 
 @pytest.mark.parametrize(
     "lines",
-    [speed, calls, moving, designs, training, frameworks, samples, sentences, crossovers],
+    [speed, calls, moving, designs, training, frameworks, samples, sentences, layouts, crossovers],
     ids=lambda lines: lines.__name__,
 )
 def test_pages_say_what_the_files_do(lines: Any) -> None:
