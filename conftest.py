@@ -17,14 +17,14 @@ NEEDS = {
     "triton": [
         "benchmarks/limit_gpu.py",
         "src/graphsnd/kernels/gpu/*",
-        "src/graphsnd/training/fused/*",
-        "src/graphsnd/worlds/pair*",
+        "src/graphsnd/rl/fused/*",
+        "src/graphsnd/rl/worlds/pair*",
     ],
     "torchmetrics": ["src/graphsnd/integrations/torchmetrics.py"],
     "torchrl": ["src/graphsnd/integrations/torchrl*.py", "tests/integrations/*"],
     "stable_baselines3": ["src/graphsnd/integrations/sb3.py"],
-    "mpe2": ["src/graphsnd/worlds/pettingzoo_world.py"],
-    "vmas": ["src/graphsnd/worlds/vmas_world.py"],
+    "mpe2": ["src/graphsnd/rl/worlds/pettingzoo_world.py"],
+    "vmas": ["src/graphsnd/rl/worlds/vmas_world.py"],
     "pettingzoo": ["src/graphsnd/integrations/pettingzoo.py"],
     "jax": ["src/graphsnd/integrations/jax.py"],
     "tree": ["src/graphsnd/integrations/rllib.py"],  # of what ray[rllib] needs, the package that nothing else brings

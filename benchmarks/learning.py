@@ -19,8 +19,8 @@ from typing import Any
 from benchmarks.curves import ALGORITHMS, HIDDEN, LEARNING, SEEDS, last_reward, shape
 from benchmarks.timing import Options, Tables
 from graphsnd.files import parse_json
-from graphsnd.training import Settings, Trainer
-from graphsnd.worlds import Navigation
+from graphsnd.rl import Settings, Trainer
+from graphsnd.rl.worlds import Navigation
 
 CRITICS = dict(zip(ALGORITHMS, ("independent", "central"), strict=True))
 RULES = ("VMAS", "graphsnd")  # for near misses

@@ -17,10 +17,10 @@ import torch
 
 from benchmarks.timing import Options, Tables
 from graphsnd import pairwise
-from graphsnd.training import PRESETS, Settings, Task, Trainer
-from graphsnd.training.diversity import pool_observations
-from graphsnd.training.settings import CRITICS
-from graphsnd.training.streams import hashed
+from graphsnd.rl import PRESETS, Settings, Task, Trainer
+from graphsnd.rl.diversity import pool_observations
+from graphsnd.rl.settings import CRITICS
+from graphsnd.rl.streams import hashed
 
 SMALL = Settings(
     environments=32, steps=64, learning_rate=1e-3, entropy_coefficient=0.0, iterations=40, diversity_every=2,

@@ -27,8 +27,8 @@ from typing import Any
 import torch
 
 from benchmarks.timing import Clock, Options, Tables, summarise_times
-from graphsnd.training import ControlSettings, ControlTask, Settings, Task, Trainer
-from graphsnd.training.independent import IndependentLearner
+from graphsnd.rl import ControlSettings, ControlTask, Settings, Task, Trainer
+from graphsnd.rl.independent import IndependentLearner
 
 QUICK = Task("navigation", 4, settings=Settings(steps=8, environments=4, minibatch=16))
 PAPER = Task("navigation", 100, {"world_spawning_x": 4.0, "world_spawning_y": 4.0, "agent_radius": 0.03})

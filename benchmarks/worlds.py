@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
-from graphsnd.worlds import VmasWorld, World
-from graphsnd.worlds.parse import parse_world
-from graphsnd.worlds.world import Continuous
+from graphsnd.rl.worlds import VmasWorld, World
+from graphsnd.rl.worlds.parse import parse_world
+from graphsnd.rl.worlds.world import Continuous
 
 OURS, CAPTURED = "graphsnd", "graphsnd, CUDA graph"
 MOMENTS, APART = 6, 10  # states of a random rollout that are stepped in turn, and the steps between them

@@ -10,8 +10,8 @@ import torch
 
 import graphsnd as gs
 from graphsnd.estimation import SndAccumulator
-from graphsnd.training import Trainer
-from graphsnd.worlds import Navigation
+from graphsnd.rl import Trainer
+from graphsnd.rl.worlds import Navigation
 
 AGENTS, EPISODES = 4, 12
 

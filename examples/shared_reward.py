@@ -10,7 +10,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd.control.actions import action_distribution
-from graphsnd.worlds import Navigation
+from graphsnd.rl.worlds import Navigation
 
 TEAM = Path(__file__).parents[1] / "paper/results/training/navigation-100/seed-0"  # the paper's table, shared reward
 STEPS, AHEAD, GAMMA = 128, 100, 0.99

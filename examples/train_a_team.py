@@ -3,10 +3,10 @@
 import tempfile
 from pathlib import Path
 
+from graphsnd.rl import Settings, Trainer, evaluate_team
+from graphsnd.rl.checkpoint import save_teams
+from graphsnd.rl.worlds import Navigation
 from graphsnd.teams import Team
-from graphsnd.training import Settings, Trainer, evaluate_team
-from graphsnd.training.checkpoint import save_teams
-from graphsnd.worlds import Navigation
 
 world = Navigation(4, 16, collisions=False, shared_rew=False, horizon=100)
 settings = Settings(steps=64, environments=16, minibatch=256, learning_rate=2e-3, hidden=(32, 32), iterations=10)

@@ -28,7 +28,7 @@ from torch import Tensor
 from graphsnd import bounds, graphs
 from graphsnd.metric import pairwise, snd
 from graphsnd.plots.style import ESTIMATE, GREEN, INK, MUTED, ORANGE, TRUTH, styled_figure
-from graphsnd.training.streams import hashed
+from graphsnd.rl.streams import hashed
 from paper.cells import Cells
 from paper.expanders import initial_team
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale

@@ -25,9 +25,9 @@ from benchmarks.designs import SamplingPlan, measure_errors
 from graphsnd import graphs
 from graphsnd.designs import Agents, Bernoulli, Matching, Regular, Ring, Uniform
 from graphsnd.metric import pairwise, snd
+from graphsnd.rl import PRESETS, Settings, Task, Trainer
+from graphsnd.rl.streams import hashed
 from graphsnd.teams import StackedTeam
-from graphsnd.training import PRESETS, Settings, Task, Trainer
-from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.designs_figure import Data, Evaluations, Role, Row, TeamRows, draw_designs
 from paper.experiment import Experiment, Number, Outcome, Scale

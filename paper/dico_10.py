@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from graphsnd.training import ControlSettings, ControlTask
+from graphsnd.rl import ControlSettings, ControlTask
 from paper.cells import Cells
 from paper.control.calls import MetricTimes, compute_speedups, time_calls
 from paper.control.figure import draw_study

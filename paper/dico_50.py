@@ -22,8 +22,8 @@ from typing import Any
 
 import torch
 
-from graphsnd.training import ControlSettings, ControlTask
-from graphsnd.training.log import run_folder
+from graphsnd.rl import ControlSettings, ControlTask
+from graphsnd.rl.log import run_folder
 from paper.cells import Cells
 from paper.control import actions, calls, faulty_controllers
 from paper.control.actions import ActionDiversity

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from graphsnd.training import ControlTask, Task
+    from graphsnd.rl import ControlTask, Task
     from paper.cells import Cells
 
 D = TypeVar("D")

@@ -36,8 +36,8 @@ from graphsnd.designs import Bernoulli, Regular
 from graphsnd.errors import InputError, plural
 from graphsnd.metric import pairwise
 from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, styled_figure
-from graphsnd.training import PRESETS, Task, Trainer
-from graphsnd.training.streams import hashed
+from graphsnd.rl import PRESETS, Task, Trainer
+from graphsnd.rl.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.mpe_panel import DESIGNS, DRAW_SEED, QUARTER, RINGS, TENTH, THRESHOLD, PanelRow, TeamRow, measure_seed

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from graphsnd import bounds
 from graphsnd.designs import Bernoulli, Regular
-from graphsnd.training.streams import hashed
+from graphsnd.rl.streams import hashed
 from paper.shared.draws import indicators
 
 THRESHOLD, DELTA = 0.05, 0.1

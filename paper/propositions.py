@@ -16,7 +16,7 @@ from graphsnd.behavior import Gaussian
 from graphsnd.graphs import Graph
 from graphsnd.kernels.dispatch import available
 from graphsnd.metric import graph_snd, pairwise, snd
-from graphsnd.training.streams import hashed
+from graphsnd.rl.streams import hashed
 
 OBSERVATIONS = 24
 KNN = [(n, k) for n in (16, 64, 256) for k in (1, 3, 8)]

@@ -23,7 +23,7 @@ from scipy import stats
 
 from graphsnd.errors import InputError
 from graphsnd.files import read_json, write_whole
-from graphsnd.training.log import ControlRow
+from graphsnd.rl.log import ControlRow
 from paper import dico_50, timing
 from paper.control.logs import group_by, split_runs
 from paper.control.study import REFERENCE, Study, make_curves, summarise_run

@@ -18,7 +18,7 @@ from graphsnd.behavior import Gaussian
 from graphsnd.graphs.graph import weighted_mean
 from graphsnd.metric import graph_snd, pairwise, snd
 from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, styled_figure
-from graphsnd.training.streams import hashed
+from graphsnd.rl.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.propositions import Propositions, backends, check_propositions, clusters

@@ -24,10 +24,10 @@ from graphsnd.errors import InputError
 from graphsnd.files import read_json, write_whole
 from graphsnd.plots.provenance import collect_provenance
 from graphsnd.plots.training import describe_grid
-from graphsnd.training import ControlTask, Task
-from graphsnd.training.checkpoint import DESCRIPTION, load_checkpoint
-from graphsnd.training.grid import Stack, connect, run_stacks
-from graphsnd.training.log import METRICS, read_rows
+from graphsnd.rl import ControlTask, Task
+from graphsnd.rl.checkpoint import DESCRIPTION, load_checkpoint
+from graphsnd.rl.grid import Stack, connect, run_stacks
+from graphsnd.rl.log import METRICS, read_rows
 from paper.cells import Cells, date_provenance
 from paper.control.actions import ACTIONS, write_actions
 from paper.rows import decode

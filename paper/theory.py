@@ -27,7 +27,7 @@ from scipy.stats import chisquare
 from graphsnd import bounds, graphs
 from graphsnd.graphs.random import rank
 from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, ORANGE, VERMILLION, styled_figure
-from graphsnd.training.streams import hashed
+from graphsnd.rl.streams import hashed
 from paper.cells import Cells
 from paper.expanders.comparison import DELTA, Row
 from paper.expanders.comparison import Data as Ablation

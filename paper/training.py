@@ -32,17 +32,17 @@ from torch import Tensor
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise, snd
 from graphsnd.plots.style import BLUE, FAINT, INK, MUTED, VERMILLION, group_look, styled_figure
+from graphsnd.rl import PRESETS, Settings, Task, Trainer
+from graphsnd.rl.diversity import DiversityLog
+from graphsnd.rl.independent import IndependentPolicy
+from graphsnd.rl.log import Row, read_rows
+from graphsnd.rl.roles import Method
+from graphsnd.rl.rollout import RolloutBuffer
+from graphsnd.rl.settings import PPOSettings
+from graphsnd.rl.streams import Streams
+from graphsnd.rl.trainer import independent
+from graphsnd.rl.worlds import World
 from graphsnd.teams import StackedTeam, Team
-from graphsnd.training import PRESETS, Settings, Task, Trainer
-from graphsnd.training.diversity import DiversityLog
-from graphsnd.training.independent import IndependentPolicy
-from graphsnd.training.log import Row, read_rows
-from graphsnd.training.roles import Method
-from graphsnd.training.rollout import RolloutBuffer
-from graphsnd.training.settings import PPOSettings
-from graphsnd.training.streams import Streams
-from graphsnd.training.trainer import independent
-from graphsnd.worlds import World
 from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean, some_pairs

@@ -30,7 +30,7 @@ from graphsnd.graphs import Graph
 from graphsnd.graphs.graph import Sampling
 from graphsnd.metric import graph_snd, horvitz_thompson, pairwise, snd
 from graphsnd.plots.style import BLUE, ESTIMATE, GREEN, MUTED, TRUTH, styled_figure
-from graphsnd.training.streams import hashed
+from graphsnd.rl.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.shared.draws import indicators

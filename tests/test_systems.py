@@ -12,7 +12,7 @@ import pytest
 import graphsnd
 from graphsnd.files import LOCK, hold_lock, write_whole
 from graphsnd.plots.provenance import describe_hardware
-from graphsnd.training.loop import interruptible
+from graphsnd.rl.loop import interruptible
 
 # Modules and names that Windows does not have; os.rename is there, but does not replace files.
 MODULES = {"fcntl", "grp", "pwd", "resource", "termios", "tty"}

@@ -16,7 +16,7 @@ from sphinx.ext.napoleon import GoogleDocstring
 
 import graphsnd
 from graphsnd.cli.app import app
-from graphsnd.training import log
+from graphsnd.rl import log
 
 FOLDER = Path(__file__).parents[1] / "reference"
 # Stage by stage, as the package names them; a title says what people look for there.
@@ -31,8 +31,8 @@ STAGES = {
     "analysis": "Roles and comparisons",
     "control": "Diversity control",
     "distributed": "Several devices",
-    "worlds": "Worlds",
-    "training": "Training",
+    "rl": "Training",
+    "rl.worlds": "Worlds",
     "plots": "Figures and pages",
 }
 # Adapters need packages that may be absent here, so their names stand in this list.

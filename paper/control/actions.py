@@ -16,9 +16,9 @@ import torch
 
 from graphsnd.control import audit
 from graphsnd.files import read_json, write_whole
-from graphsnd.training import Trainer
-from graphsnd.training.checkpoint import load_checkpoint
-from graphsnd.training.control import DiversityControl
+from graphsnd.rl import Trainer
+from graphsnd.rl.checkpoint import load_checkpoint
+from graphsnd.rl.control import DiversityControl
 from paper.rows import decode
 from paper.shared.rollouts import pooled
 

@@ -19,9 +19,9 @@ from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Bernoulli, parse
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
-from graphsnd.training import ControlSettings, ControlTask
-from graphsnd.training.control import GRAPHS
-from graphsnd.training.streams import hashed
+from graphsnd.rl import ControlSettings, ControlTask
+from graphsnd.rl.control import GRAPHS
+from graphsnd.rl.streams import hashed
 from paper.control.study import REFERENCE
 from paper.experiment import Number
 from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean

@@ -19,8 +19,8 @@ from torch import Tensor
 from graphsnd.control import DiCo, State, Status
 from graphsnd.control.audits import error_of_mean, mean_error
 from graphsnd.control.controllers import Generators, Measured, read_measurement
-from graphsnd.training import ControlSettings, ControlTask
-from graphsnd.training.control import Group
+from graphsnd.rl import ControlSettings, ControlTask
+from graphsnd.rl.control import Group
 from paper.control.logs import split_runs
 from paper.control.study import REFERENCE
 from paper.shared.rollouts import one_thread

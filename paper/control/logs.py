@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from graphsnd.errors import InputError
-from graphsnd.training import ControlTask
-from graphsnd.training.control import Run
-from graphsnd.training.log import ControlRow, read_rows
+from graphsnd.rl import ControlTask
+from graphsnd.rl.control import Run
+from graphsnd.rl.log import ControlRow, read_rows
 from paper.cells import Cells
 from paper.shared.rollouts import one_thread, train_cell
 from paper.stacks import Stacks, gather_stacks

@@ -24,7 +24,7 @@ from scipy.stats import binomtest, t
 
 from graphsnd.control.audits import error_of_mean, mean_error
 from graphsnd.errors import InputError
-from graphsnd.training import ControlTask
+from graphsnd.rl import ControlTask
 from paper.control.logs import PARTS, History, group_by, list_missing
 from paper.experiment import Number
 
@@ -187,7 +187,7 @@ def describe_protocol(task: ControlTask) -> str:
     """Return how the estimates of runs on a GPU differ from the paper's, which has two on all observations.
 
     Example:
-        >>> from graphsnd.training import ControlSettings
+        >>> from graphsnd.rl import ControlSettings
         >>> describe_protocol(ControlTask(50, (0.1,), settings=ControlSettings(environments=120)))
         '2,048 of 204,800 observations an estimate, one estimate a step, bfloat16, 120 environments'
     """

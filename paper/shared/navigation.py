@@ -15,8 +15,8 @@ from torch import Tensor
 
 from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
+from graphsnd.rl import PRESETS, Settings, Task, Trainer
 from graphsnd.teams import StackedTeam
-from graphsnd.training import PRESETS, Settings, Task, Trainer
 from paper.cells import Cells
 from paper.experiment import Scale
 from paper.shared.rollouts import as_gaussian, observe, one_thread, train_cell

@@ -14,12 +14,12 @@ from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.control.actions import NormalActions, action_distribution
 from graphsnd.errors import InputError
 from graphsnd.kernels.threads import limit_threads
+from graphsnd.rl import ControlTask, Task, Trainer, train
+from graphsnd.rl.checkpoint import has_checkpoint
+from graphsnd.rl.sampling import fill_noise, noise_shape, to_world
+from graphsnd.rl.streams import hashed
+from graphsnd.rl.worlds import World
 from graphsnd.teams import StackedTeam
-from graphsnd.training import ControlTask, Task, Trainer, train
-from graphsnd.training.checkpoint import has_checkpoint
-from graphsnd.training.sampling import fill_noise, noise_shape, to_world
-from graphsnd.training.streams import hashed
-from graphsnd.worlds import World
 from paper.cells import Cells
 from paper.judging.formatting import format_duration
 
@@ -40,8 +40,8 @@ def observe(team: StackedTeam, world: World, *, steps: int, seed: int) -> Tensor
         ``[steps, environments, agents, features]``, what was seen before each step.
 
     Example:
-        >>> from graphsnd.training import Trainer
-        >>> from graphsnd.worlds import SimpleSpread
+        >>> from graphsnd.rl import Trainer
+        >>> from graphsnd.rl.worlds import SimpleSpread
         >>> world = SimpleSpread(3, 2)
         >>> observe(Trainer(world).team(0), world, steps=4, seed=0).shape
         torch.Size([4, 2, 3, 18])
@@ -129,7 +129,7 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str, *, device: str
 
     Example:
         >>> import pathlib, tempfile
-        >>> from graphsnd.training import Settings
+        >>> from graphsnd.rl import Settings
         >>> task = Task("navigation", 2, {}, (0,), Settings(steps=4, environments=2, iterations=2))
         >>> cells = Cells(pathlib.Path(tempfile.mkdtemp()))
         >>> train_cell(task, cells, "team").iteration, train_cell(task, cells, "team").iteration

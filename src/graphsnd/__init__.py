@@ -13,8 +13,7 @@ The package is the paper's pipeline, one folder per stage, each using only the s
     analysis     roles: groups of agents that act alike; whether two teams differ
     control      hold diversity at a level (DiCo)
     distributed  the same numbers over several processes and devices
-    worlds       batched environments
-    training     teams that learn, stacked
+    rl           batched worlds, and teams that learn in them, stacked
     integrations adapters to BenchMARL, TorchRL, torchmetrics, ...
     plots        figures, tables and pages
     cli          the command line
@@ -111,7 +110,7 @@ __all__ = [
 ]
 
 _STAGES = ["errors", "behavior", "teams", "graphs", "kernels", "metric", "bounds", "designs", "estimation", "analysis"]
-_STAGES += ["control", "distributed", "worlds", "training", "integrations", "plots", "cli"]
+_STAGES += ["control", "distributed", "rl", "integrations", "plots", "cli"]
 
 
 def _load(name: str) -> Any:

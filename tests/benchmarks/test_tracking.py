@@ -10,8 +10,8 @@ import torch
 from benchmarks import tracking
 from benchmarks.timing import Options
 from graphsnd import snd
-from graphsnd.training import Settings, Trainer
-from graphsnd.worlds import Navigation
+from graphsnd.rl import Settings, Trainer
+from graphsnd.rl.worlds import Navigation
 
 
 def test_both_critics_are_followed() -> None:

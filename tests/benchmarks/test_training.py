@@ -7,7 +7,7 @@ import torch
 
 from benchmarks.timing import Clock
 from benchmarks.training import PAPER, SMALL, time_controlled, time_first, time_products, time_training
-from graphsnd.training import PRESETS, Settings, Task
+from graphsnd.rl import PRESETS, Settings, Task
 
 CLOCK = Clock(torch.device("cpu"))
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 
 from graphsnd.errors import InputError
+from graphsnd.rl import ControlSettings, ControlTask, Settings, Task
+from graphsnd.rl.checkpoint import DESCRIPTION, load_checkpoint
+from graphsnd.rl.log import read_rows
 from graphsnd.teams.saved import OBSERVATIONS, TENSORS
-from graphsnd.training import ControlSettings, ControlTask, Settings, Task
-from graphsnd.training.checkpoint import DESCRIPTION, load_checkpoint
-from graphsnd.training.log import read_rows
 
 SMALL = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}
 TRAIN = Task("navigation", 2, {}, (0, 7), Settings(**SMALL, diversity_every=2))

@@ -30,8 +30,8 @@ from typer.testing import CliRunner
 
 from graphsnd.cli.app import app
 from graphsnd.plots.study_figures import estimates_figure
+from graphsnd.rl import ControlSettings, Settings
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
-from graphsnd.training import ControlSettings, Settings
 from tests.campaign import LONG, Outcome, limited
 
 FULL = 3000

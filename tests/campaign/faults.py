@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from graphsnd.training import train
-from graphsnd.training.checkpoint import CHECKPOINT, has_checkpoint, load_checkpoint
+from graphsnd.rl import train
+from graphsnd.rl.checkpoint import CHECKPOINT, has_checkpoint, load_checkpoint
 from paper.cells import Cells
 from paper.experiment import Experiment, Number, Scale
 from paper.experiment import Outcome as Result

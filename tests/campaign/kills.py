@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from graphsnd.training.checkpoint import has_checkpoint
+from graphsnd.rl.checkpoint import has_checkpoint
 from tests.campaign import Outcome
 from tests.campaign._runs import differences
 from tests.campaign.faults import Disk
@@ -98,7 +98,7 @@ class Server:
 def serve() -> None:
     """Fork a command for every line, or wait for one."""
     import graphsnd.kernels.cpu.loops
-    import graphsnd.training  # noqa: F401
+    import graphsnd.rl  # noqa: F401
     from graphsnd.cli.app import app
     from graphsnd.plots import training as curves
     from graphsnd.plots.style import new_figure, png_bytes

@@ -34,10 +34,10 @@ from benchmarks.__main__ import _read as read_benchmark
 from graphsnd import InputError, Team
 from graphsnd.cli.files import read_team
 from graphsnd.control import ControlledPolicy, ControlledTeam
+from graphsnd.rl import Settings, Task, train
+from graphsnd.rl.checkpoint import load_checkpoint
+from graphsnd.rl.log import Row, read_rows
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
-from graphsnd.training import Settings, Task, train
-from graphsnd.training.checkpoint import load_checkpoint
-from graphsnd.training.log import Row, read_rows
 from paper.cells import Cells
 from paper.experiment import Number, Scale
 from paper.store import Result, read_result, write_result

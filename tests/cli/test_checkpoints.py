@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import graphsnd as gs
-from graphsnd.training import Settings, Task, train
+from graphsnd.rl import Settings, Task, train
 
 
 @pytest.fixture(scope="module")

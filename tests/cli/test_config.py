@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from graphsnd.cli.app import app
-from graphsnd.training import PRESETS, ControlSettings, ControlTask, Settings, Task
+from graphsnd.rl import PRESETS, ControlSettings, ControlTask, Settings, Task
 
 yaml = pytest.importorskip("yaml")
 TASK = Task("navigation", 3, {"horizon": 9}, (0, 4), Settings(steps=4, environments=2, iterations=1, hidden=(8,)))

@@ -12,7 +12,7 @@ import pytest
 
 from graphsnd import snd
 from graphsnd.cli.files import read_team
-from graphsnd.training.checkpoint import load_checkpoint
+from graphsnd.rl.checkpoint import load_checkpoint
 
 SMALL = (
     "--set", "steps=5", "--set", "hidden=[8]", "--set", "minibatch=8", "--set", "epochs=1", "--envs", "3",
@@ -112,8 +112,8 @@ def test_bad_input_is_one_line(arguments: tuple[str, ...], words: str, assert_on
 
 
 def test_a_folder_of_another_command_is_named(run: Any, tmp_path: Path) -> None:
-    from graphsnd.training import Settings, Task
-    from graphsnd.training import train as train_team
+    from graphsnd.rl import Settings, Task
+    from graphsnd.rl import train as train_team
 
     settings = Settings(steps=4, environments=2, iterations=1, hidden=(8,))
     train_team(Task("navigation", 2, {}, (0,), settings), tmp_path)

@@ -12,7 +12,7 @@ import pytest
 
 from graphsnd.cli.hydra_engine import register_groups
 from graphsnd.cli.options import plain
-from graphsnd.training import CONTROL_PRESETS, PRESETS, ControlTask
+from graphsnd.rl import CONTROL_PRESETS, PRESETS, ControlTask
 
 hydra = pytest.importorskip("hydra")
 from omegaconf import OmegaConf  # noqa: E402

@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-import graphsnd.training
+import graphsnd.rl
 from graphsnd.cli.app import app
 from graphsnd.plots.training import describe_grid, grid_table
-from graphsnd.training import Settings, Task
-from graphsnd.training.grid import Stack, TrainedGrid
-from graphsnd.training.log import Row, read_rows
+from graphsnd.rl import Settings, Task
+from graphsnd.rl.grid import Stack, TrainedGrid
+from graphsnd.rl.log import Row, read_rows
 from paper.cli import app as paper
 
 SMALL = (
@@ -77,7 +77,7 @@ def test_an_address_may_be_left_out(
         (folder / "metrics.csv").write_text(",".join(Row.__dataclass_fields__) + "\n")
         return TrainedGrid((Stack("0", task, folder, state="failed", error="boom"),), 1.0, "cpu")
 
-    monkeypatch.setattr(graphsnd.training, "train_grid", fake)
+    monkeypatch.setattr(graphsnd.rl, "train_grid", fake)
     result = run("train", *SMALL, "--device", "cuda", *words, "--out", str(tmp_path))
     assert result.exit_code == 2
     if address is None:

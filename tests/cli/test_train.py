@@ -21,8 +21,8 @@ from safetensors.torch import save as serialise
 from typer.testing import CliRunner
 
 import graphsnd as gs
+from graphsnd.rl.checkpoint import load_checkpoint
 from graphsnd.teams import Team
-from graphsnd.training.checkpoint import load_checkpoint
 
 SMALL = ("--set", "steps=6", "--set", "hidden=[8]", "--set", "minibatch=16", "--envs", "3")
 
@@ -149,7 +149,7 @@ def test_an_interrupted_training_has_said_what_it_is(
 
     words = ("--agents", 3, "--seeds", "0,1", "--iterations", 2, "--out", tmp_path, *SMALL, "--device", "cpu", *more)
     with monkeypatch.context() as patch:
-        patch.setattr("graphsnd.training.trainer.Trainer.step", interrupt)
+        patch.setattr("graphsnd.rl.trainer.Trainer.step", interrupt)
         assert run("navigation", *words).exit_code != 0
     begun = json.loads((tmp_path / "about.json").read_text())
     assert run("--resume", "--out", tmp_path).exit_code == 0

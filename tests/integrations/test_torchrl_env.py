@@ -11,8 +11,8 @@ from torchrl.envs.utils import check_env_specs
 
 from graphsnd.errors import InputError
 from graphsnd.integrations.torchrl import WorldEnv
-from graphsnd.worlds import Dispersion, Navigation, SimpleSpread, World
-from graphsnd.worlds.parse import parse_world
+from graphsnd.rl.worlds import Dispersion, Navigation, SimpleSpread, World
+from graphsnd.rl.worlds.parse import parse_world
 
 WORLDS = [Navigation(3, 4, horizon=6), Dispersion(3, 4, horizon=6, food_radius=0.3), SimpleSpread(3, 4, horizon=6)]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from graphsnd.training import ControlTask
-from graphsnd.training.control import Run
-from graphsnd.training.log import ControlRow, CsvLog
+from graphsnd.rl import ControlTask
+from graphsnd.rl.control import Run
+from graphsnd.rl.log import ControlRow, CsvLog
 
 
 def row(iteration: int, run: Run, **changes: Any) -> ControlRow:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphsnd.training import ControlTask, train
-from graphsnd.training.control import Run
-from graphsnd.training.log import ControlRow, read_rows
+from graphsnd.rl import ControlTask, train
+from graphsnd.rl.control import Run
+from graphsnd.rl.log import ControlRow, read_rows
 from paper.cells import Cells
 from paper.control.calls import Edges, MetricTimes, StepShare
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, FaultyRun, FaultyStudy

@@ -16,7 +16,7 @@ import pytest
 
 from benchmarks.provenance import verify_commit
 from graphsnd.errors import InputError
-from graphsnd.training import ControlSettings, ControlTask
+from graphsnd.rl import ControlSettings, ControlTask
 from paper import registry
 from paper.cells import Cell
 from paper.experiment import Number, Outcome, Scale

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.training import ControlSettings, ControlTask, Settings, Task
-from graphsnd.training.log import ControlRow, Row, read_rows
+from graphsnd.rl import ControlSettings, ControlTask, Settings, Task
+from graphsnd.rl.log import ControlRow, Row, read_rows
 from paper import stacks
 from paper.cells import Cells
 from paper.control.actions import ActionDiversity, read_actions

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.training import Trainer
+from graphsnd.rl import Trainer
 from paper import training
 from paper.cells import Cells
 from paper.experiment import Outcome, Scale

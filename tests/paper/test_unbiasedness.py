@@ -14,7 +14,7 @@ import torch
 from scipy import stats
 
 import graphsnd as gs
-from graphsnd.training.streams import hashed
+from graphsnd.rl.streams import hashed
 from paper import unbiasedness
 from paper.cells import Cells
 from paper.experiment import Outcome, Scale

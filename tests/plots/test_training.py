@@ -12,7 +12,7 @@ from rich.console import Console
 
 from graphsnd.plots.style import save_png
 from graphsnd.plots.training import control_figure, control_table, curves_figure, iteration_describer, training_table
-from graphsnd.training.log import ControlRow, Row
+from graphsnd.rl.log import ControlRow, Row
 
 
 def _rows(solved: float | None = 0.5) -> list[Row]:

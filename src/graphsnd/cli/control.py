@@ -66,8 +66,8 @@ def control(
     engines: dict[str, Engine] = {"hydra": partial(run_hydra, "control"), "benchmarl": _run_benchmarl}
     if run_engine("control", engine, [world, *context.args], engines):
         return
-    from graphsnd.training import CONTROL_PRESETS, ControlTask
-    from graphsnd.training.task import DISPERSION
+    from graphsnd.rl import CONTROL_PRESETS, ControlTask
+    from graphsnd.rl.task import DISPERSION
 
     loggers = shared.parse_loggers(logger)
     on = parse_place(device, out, ray, stack)

@@ -18,8 +18,8 @@ COMMON = {"out": "${hydra:runtime.output_dir}", "device": "auto", "checkpoint_ev
 
 def register_groups(command: str) -> None:
     """Tell Hydra's store the configuration of a command, ``train`` or ``control``, and its groups."""
-    from graphsnd.training import CONTROL_PRESETS, PRESETS, ControlTask
-    from graphsnd.worlds.parse import BATCHED
+    from graphsnd.rl import CONTROL_PRESETS, PRESETS, ControlTask
+    from graphsnd.rl.worlds.parse import BATCHED
 
     store = require("hydra.core.config_store", "hydra-core").ConfigStore.instance()
     defaults: list[Any] = [{"task": "navigation-small"}]
@@ -42,7 +42,7 @@ def run_hydra(command: str, argv: Sequence[str]) -> None:
     """Train every configuration that Hydra composes from ``argv``."""
     from graphsnd.cli.training import run_task
     from graphsnd.integrations.hydra import run_jobs
-    from graphsnd.training import ControlTask, Task
+    from graphsnd.rl import ControlTask, Task
 
     register_groups(command)
     base: Any = Task("navigation", None) if command == "train" else ControlTask(10, (0.1,))

@@ -253,7 +253,7 @@ def parse_loggers(names: Sequence[str] | None) -> tuple[str, ...]:
         >>> parse_loggers(["csv", "wandb", "csv"])
         ('csv', 'wandb')
     """
-    from graphsnd.training.loggers import LOGGERS
+    from graphsnd.rl.loggers import LOGGERS
 
     for name in names or ():
         check_choice("--logger", name, LOGGERS)

@@ -15,7 +15,7 @@ from graphsnd.cli.training import parse_place, read_task, resume_task, run_engin
 from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
-    from graphsnd.training import Task
+    from graphsnd.rl import Task
 
 
 def train(
@@ -69,7 +69,7 @@ def train(
         return
     loggers = shared.parse_loggers(logger)
     on = parse_place(device, out, ray, stack)
-    from graphsnd.training import Task
+    from graphsnd.rl import Task
 
     if resume:
         task = resume_task(Task, context.params)
@@ -98,8 +98,8 @@ def train(
 
 def _base_task(world: str | None, preset: str | None, config: Path | None) -> Task:
     """Return what a file says, a preset where one is named, the world with the paper's settings elsewhere."""
-    from graphsnd.training import PRESETS, Task
-    from graphsnd.training.task import NO_PRESET
+    from graphsnd.rl import PRESETS, Task
+    from graphsnd.rl.task import NO_PRESET
 
     if config is not None:
         if world in PRESETS and PRESETS[world].world != world:

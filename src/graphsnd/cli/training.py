@@ -22,8 +22,8 @@ from graphsnd.errors import InputError, check_choice, plural, printable
 from graphsnd.files import write_whole
 
 if TYPE_CHECKING:
-    from graphsnd.training import ControlTask, Task
-    from graphsnd.training.grid import Stack
+    from graphsnd.rl import ControlTask, Task
+    from graphsnd.rl.grid import Stack
 
 WRITTEN = {"curves.png": "PNG", "control.png": "PNG", "about.json": "JSON"}  # training itself checks its log
 PATIENCE = 10.0  # seconds between two lines where there is no terminal
@@ -74,7 +74,7 @@ def resume_task(kind: type[Task] | type[ControlTask], given: dict[str, Any]) -> 
     Raises:
         InputError: When it is of the other command, or the command line contradicts it.
     """
-    from graphsnd.training.checkpoint import load_checkpoint, read_grid
+    from graphsnd.rl.checkpoint import load_checkpoint, read_grid
 
     out, iterations = Path(given["out"]), given["iterations"]
     if uses_stacks(out):
@@ -98,7 +98,7 @@ def resume_task(kind: type[Task] | type[ControlTask], given: dict[str, Any]) -> 
 
 def uses_stacks(out: Path, ray: str | None = None, stack: int | None = None) -> bool:
     """Return whether the runs of a task are to be trained stack by stack, or were before in its folder."""
-    from graphsnd.training.checkpoint import STACKS
+    from graphsnd.rl.checkpoint import STACKS
 
     return ray is not None or stack is not None or (out / STACKS).is_dir()
 
@@ -130,14 +130,14 @@ def run_task(
         force: Whether files of another kind may be replaced in the folder.
         ray: Address of a cluster on which stacks of the runs are trained.
         stack: Runs of a stack.
-        options: Others of :func:`graphsnd.training.train`.
+        options: Others of :func:`graphsnd.rl.train`.
 
     Raises:
         Exit: With 130 when it was interrupted, 143 after SIGTERM, 129 after SIGHUP.
     """
     from graphsnd.plots.training import describe_control, iteration_describer
-    from graphsnd.training import ControlTask, train
-    from graphsnd.training.log import read_rows
+    from graphsnd.rl import ControlTask, train
+    from graphsnd.rl.log import read_rows
 
     if isinstance(task, ControlTask):
         _announce(task, device)
@@ -184,9 +184,9 @@ def _run_grid(task: Task | ControlTask, out: Path, **options: Any) -> None:
     from rich.live import Live
 
     from graphsnd.plots.training import describe_grid, grid_table
-    from graphsnd.training import train_grid
-    from graphsnd.training.checkpoint import STACKS, read_grid
-    from graphsnd.training.log import read_rows
+    from graphsnd.rl import train_grid
+    from graphsnd.rl.checkpoint import STACKS, read_grid
+    from graphsnd.rl.log import read_rows
 
     console, begin, last = Console(stderr=True), perf_counter(), 0.0
     first = -1  # iterations that were done before
@@ -232,7 +232,7 @@ def _show_rows(task: Task | ControlTask, out: Path, rows: list[Any]) -> Path:
     """Print the table of a log, and return the file of its figure."""
     from graphsnd.plots.style import save_png
     from graphsnd.plots.training import control_figure, control_table, curves_figure, training_table
-    from graphsnd.training import ControlTask
+    from graphsnd.rl import ControlTask
 
     controlled = isinstance(task, ControlTask)
     Console(highlight=False).print((control_table if controlled else training_table)(rows))
@@ -331,15 +331,15 @@ def command(task: Task | ControlTask) -> str:
     """Return a command that repeats a task, with every setting that is not the default, and its world's options.
 
     Example:
-        >>> from graphsnd.training import ControlTask, Settings, Task
+        >>> from graphsnd.rl import ControlTask, Settings, Task
         >>> command(Task("navigation", 4, {"collisions": False}, (0, 1), Settings(iterations=9)))
         'graphsnd train navigation --preset none --agents 4 --seeds 0,1 --set iterations=9 --set world.collisions=false'
         >>> command(ControlTask(4, (0.1, "unconstrained"), ("complete", "matching"), options={"food_radius": 0.1}))
         'graphsnd control dispersion --agents 4 --targets 0.1,unconstrained --designs complete,matching --seeds 0 \
 --set world.food_radius=0.1'
     """
-    from graphsnd.training import PRESETS, ControlTask
-    from graphsnd.training.task import NO_PRESET
+    from graphsnd.rl import PRESETS, ControlTask
+    from graphsnd.rl.task import NO_PRESET
 
     words = ["graphsnd", task.command, task.world]
     # A preset of the world's name would put in what this task leaves at the default.

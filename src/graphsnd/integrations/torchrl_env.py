@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from graphsnd.errors import InputError, check_device, check_type, require
-from graphsnd.worlds import World
-from graphsnd.worlds.world import Discrete
+from graphsnd.rl.worlds import World
+from graphsnd.rl.worlds.world import Discrete
 
 TensorDict = require("tensordict", "torchrl").TensorDict
 specs = require("torchrl.data", "torchrl")
@@ -38,7 +38,7 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
         InputError: For a world that cannot move to another device: one of the original simulators.
 
     Example:
-        >>> from graphsnd.worlds import Dispersion
+        >>> from graphsnd.rl.worlds import Dispersion
         >>> rollout = WorldEnv(Dispersion(4, 2)).rollout(5)
         >>> rollout["agents", "observation"].shape, rollout["next", "agents", "reward"].shape
         (torch.Size([2, 5, 4, 16]), torch.Size([2, 5, 4, 1]))

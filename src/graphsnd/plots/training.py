@@ -15,8 +15,8 @@ from graphsnd.plots.curves import draw_curve
 from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.style import INK, group_look, styled_figure
 from graphsnd.plots.tables import table
-from graphsnd.training.grid import Stack
-from graphsnd.training.log import ControlRow, Row
+from graphsnd.rl.grid import Stack
+from graphsnd.rl.log import ControlRow, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def curves_figure(rows: Sequence[Row]) -> Figure:
     """Return reward, and SND with Graph-SND, over iterations: the mean over seeds and their range.
 
     Args:
-        rows: Rows of one training, as :func:`~graphsnd.training.log.read_rows` gives them.
+        rows: Rows of one training, as :func:`~graphsnd.rl.log.read_rows` gives them.
     """
     runs = len({row.seed for row in rows})
     solved = any(row.solved is not None for row in rows)
@@ -75,7 +75,7 @@ def grid_table(stacks: Sequence[Stack], seconds: float, before: int = 0) -> Tabl
     """Return how far the stacks of a grid are: those that run, failed or lost a worker, and the rest in one line.
 
     Args:
-        stacks: As :func:`~graphsnd.training.train_grid` reports them.
+        stacks: As :func:`~graphsnd.rl.train_grid` reports them.
         seconds: Since it began.
         before: Iterations that were done then.
     """
@@ -149,7 +149,7 @@ def control_figure(rows: Sequence[ControlRow]) -> Figure:
     :func:`~graphsnd.control.tracking_error`); the audit is over all pairs and was not fed back.
 
     Args:
-        rows: Rows of one training, as :func:`~graphsnd.training.log.read_rows` gives them.
+        rows: Rows of one training, as :func:`~graphsnd.rl.log.read_rows` gives them.
     """
     held = any(row.target is not None for row in rows)
     with styled_figure(13.6 if held else 9.2, 3.9) as figure:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphsnd.training import ControlSettings, ControlTask
+from graphsnd.rl import ControlSettings, ControlTask
 
 
 @pytest.mark.gpu
 def test_programs_are_compiled_and_not_launched() -> None:
     from graphsnd.kernels.gpu.ahead import compile_ahead
-    from graphsnd.training.fused.learning import largest_overflow
+    from graphsnd.rl.fused.learning import largest_overflow
 
     common, deviations = torch.full((1, 2, 5, 4), 3.0).cuda(), torch.full((1, 2, 5, 2), 3.0).cuda()
     found = []

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from graphsnd.control import audit
-from graphsnd.training import ControlSettings, ControlTask, train
-from graphsnd.training.checkpoint import CHECKPOINT
-from graphsnd.training.control import DiversityControl
+from graphsnd.rl import ControlSettings, ControlTask, train
+from graphsnd.rl.checkpoint import CHECKPOINT
+from graphsnd.rl.control import DiversityControl
 from paper.control.actions import measure_actions, read_actions, write_actions
 
 TINY = ControlSettings(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from graphsnd import graphs
-from graphsnd.training import ControlSettings, ControlTask
+from graphsnd.rl import ControlSettings, ControlTask
 from paper.control.calls import (
     arithmetic_share,
     compute_speedups,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphsnd.training import ControlSettings
+from graphsnd.rl import ControlSettings
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, run_faulty_study
 
 

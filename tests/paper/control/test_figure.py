@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from graphsnd.training import ControlSettings, ControlTask
+from graphsnd.rl import ControlSettings, ControlTask
 from paper.control.figure import draw_study
 from paper.control.logs import split_runs
 from paper.control.study import summarise_study

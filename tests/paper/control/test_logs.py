@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from graphsnd import InputError
-from graphsnd.training import ControlSettings, ControlTask
-from graphsnd.training.control import Run
+from graphsnd.rl import ControlSettings, ControlTask
+from graphsnd.rl.control import Run
 from paper.cells import Cells
 from paper.control.logs import gather_runs, list_missing, name_sources, read_histories, split_runs
 from tests.paper.control_rows import noisy, row, write_training

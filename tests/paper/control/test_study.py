@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from graphsnd import InputError
-from graphsnd.training import ControlSettings, ControlTask
-from graphsnd.training.control import Run
+from graphsnd.rl import ControlSettings, ControlTask
+from graphsnd.rl.control import Run
 from paper.control.logs import split_runs
 from paper.control.study import (
     PARTS,

@@ -10,10 +10,10 @@ import torch
 
 import graphsnd as gs
 from graphsnd.errors import InputError
-from graphsnd.training import train
-from graphsnd.training.checkpoint import load_checkpoint
-from graphsnd.training.loop import Trained
-from graphsnd.worlds import Navigation
+from graphsnd.rl import train
+from graphsnd.rl.checkpoint import load_checkpoint
+from graphsnd.rl.loop import Trained
+from graphsnd.rl.worlds import Navigation
 from paper.cells import Cells
 from paper.experiment import Scale
 from paper.shared import navigation

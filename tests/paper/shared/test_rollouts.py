@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.training import Settings, Trainer
-from graphsnd.training.streams import hashed
-from graphsnd.worlds import Navigation, SimpleSpread
+from graphsnd.rl import Settings, Trainer
+from graphsnd.rl.streams import hashed
+from graphsnd.rl.worlds import Navigation, SimpleSpread
 from paper.shared.rollouts import observe, on_own, one_thread, pooled
 
 

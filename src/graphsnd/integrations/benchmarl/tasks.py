@@ -14,8 +14,8 @@ from benchmarl.utils import _read_yaml_config
 
 from graphsnd.errors import require
 from graphsnd.integrations.torchrl_env import WorldEnv
-from graphsnd.worlds.parse import BATCHED, parse_world
-from graphsnd.worlds.world import Discrete
+from graphsnd.rl.worlds.parse import BATCHED, parse_world
+from graphsnd.rl.worlds.world import Discrete
 
 CONF = Path(__file__).parent / "conf"
 

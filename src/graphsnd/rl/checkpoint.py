@@ -1,0 +1,179 @@
+"""Checkpoints: one file that is either the old one or the new one, whenever the machine stops."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as serialise
+from torch import Tensor
+
+from graphsnd.errors import InputError, check_integer, number
+from graphsnd.files import parse_json, read_json, write_whole
+from graphsnd.rl.control import DiversityControl
+from graphsnd.rl.diversity import pool_observations
+from graphsnd.rl.log import check_complete, run_folder
+from graphsnd.rl.settings import Settings
+from graphsnd.rl.task import ControlTask, Task, load_task
+from graphsnd.rl.trainer import Trainer
+from graphsnd.teams import Team
+from graphsnd.teams.saved import OBSERVATIONS
+
+CHECKPOINT, DESCRIPTION = "checkpoint.safetensors", "settings.json"
+STACKS = "stacks"  # folder of a grid, in which each stack of runs has one of its own
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A trainer between two iterations."""
+
+    task: Task | ControlTask
+    iteration: int
+    seconds: float  # of training so far
+    tensors: dict[str, Tensor]
+    threads: int = 0  # of torch; 0 where it does not say
+
+
+def save_checkpoint(
+    folder: Path, task: Task | ControlTask, trainer: Trainer, *, seconds: float = 0.0, threads: int = 0
+) -> None:
+    """Write ``checkpoint.safetensors``, and ``settings.json`` for people.
+
+    Args:
+        folder: Made if need be.
+        task: What the trainer was made from.
+        trainer: Between two iterations.
+        seconds: Seconds of training so far.
+        threads: Number of threads of torch; training goes on with as many.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.rl import Settings
+        >>> task = Task("navigation", 2, settings=Settings(steps=4, environments=2))
+        >>> trainer = task.make_trainer("cpu")
+        >>> _ = trainer.step()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_checkpoint(Path(folder), task, trainer)
+        ...     load_checkpoint(Path(folder)).iteration
+        1
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / DESCRIPTION, json.dumps(task.to_dict(), indent=2) + "\n")
+    about = {"task": task.to_dict(), "iteration": trainer.iteration, "seconds": seconds, "threads": threads}
+    # Cloned because arms may share memory, which the format does not allow.
+    tensors = {name: part.detach().cpu().contiguous().clone() for name, part in trainer.tensors().items()}
+    write_whole(folder / CHECKPOINT, serialise(tensors, metadata={"training": json.dumps(about)}))
+
+
+def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
+    """Read a folder's checkpoint, of either kind of training; nothing is unpickled.
+
+    Args:
+        folder: Folder of a training.
+        logged: Whether all its iterations must be in the log, as when training goes on from it.
+
+    Raises:
+        InputError: When there is none, or it is damaged, of another version or not logged.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.rl import Settings, train
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     task = Task("navigation", 2, settings=Settings(steps=4, environments=2, iterations=2))
+        ...     _ = train(task, Path(folder))
+        ...     saved = load_checkpoint(Path(folder))
+        >>> saved.iteration, saved.task == task
+        (2, True)
+    """
+    folder = Path(folder)
+    if not has_checkpoint(folder):
+        raise InputError("folder", f"to hold {CHECKPOINT}", repr(str(folder)), "Start without --resume.")
+    found = _read_checkpoint(folder / CHECKPOINT)
+    if logged and found.iteration:
+        check_complete(folder, found.task.row, found.task.run_names(), found.iteration)
+    return found
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Return whether a folder holds a checkpoint."""
+    return (folder / CHECKPOINT).is_file()
+
+
+def _read_checkpoint(path: Path) -> Checkpoint:
+    try:
+        with safe_open(path, framework="pt") as opened:
+            about = parse_json((opened.metadata() or {}).get("training", "null"))
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
+    except (SafetensorError, ValueError) as error:
+        raise InputError("checkpoint", f"to be whole in {path}", str(error)) from None
+    about = about if isinstance(about, dict) else {}
+    task, seconds = load_task(about.get("task"), path), number(about.get("seconds"))
+    expected = f"to be an integer, at least 0, in {path}"
+    iteration = check_integer("iteration", about.get("iteration"), expected, low=0)
+    threads = check_integer("threads", about.get("threads", 0), expected, low=0)
+    if not seconds >= 0:
+        raise InputError("seconds", f"to be at least 0 in {path}", repr(about.get("seconds")))
+    return Checkpoint(task, iteration, seconds, tensors, threads)
+
+
+def read_grid(folder: Path) -> tuple[Task | ControlTask, str, list[Task | ControlTask]]:
+    """Return the task of a folder's grid, the kind of device it was cut for, and its stacks.
+
+    Raises:
+        InputError: When it has none.
+    """
+    path = folder / DESCRIPTION
+    saved = read_json(path, DESCRIPTION) if path.is_file() else None
+    if not isinstance(saved, dict) or not {"task", "device", STACKS} <= saved.keys():
+        raise InputError("folder", "to hold a grid of stacks", repr(str(folder)), "Start without --resume.")
+    task = load_task(saved["task"], path)
+    return task, saved["device"], [type(task).from_dict(part, path) for part in saved[STACKS]]
+
+
+def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> None:
+    """Write each run's team into a folder of its own, for :meth:`Team.load <graphsnd.teams.Team.load>`.
+
+    Independent actors go to ``seed-<seed>/``, controlled policies at their present scale to
+    ``<arm>-target-<target>-seed-<seed>/``. Beside each lie the observations on which its diversity was measured or
+    audited last, under the key ``observations``, and under ``clusters`` the episode of each, over which their error is
+    computed. So ``graphsnd measure seed-0`` works without the world.
+
+    Args:
+        folder: Where.
+        trainer: Between two iterations.
+        observations: Whether to write those; a trainer that was loaded and not stepped has none.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.rl import Settings
+        >>> task = Task("navigation", 2, seeds=(0, 1), settings=Settings(steps=4, environments=2))
+        >>> trainer = task.make_trainer("cpu")
+        >>> _ = trainer.step()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_teams(Path(folder), trainer)
+        ...     Team.load(Path(folder) / "seed-1")
+        StackedTeam(agents=2, observation_features=18)
+    """
+    folder = Path(folder)
+    world, control, buffer = trainer.world.name, trainer.companion, trainer.buffer
+    for run, seed in enumerate(trainer.seeds):
+        if isinstance(control, DiversityControl):
+            kind = control.runs[run]
+            about = {"world": world, **dataclasses.asdict(kind), "iteration": trainer.iteration}
+            team: Team = control.team(run, about=about)
+            path, seen = folder / run_folder(kind), control.choose_audited(buffer, buffer.observations)[run]
+            episodes = control.choose_audited(buffer, buffer.episodes)[run]
+        else:
+            assert isinstance(trainer.settings, Settings)
+            team, path = trainer.team(seed), folder / f"seed-{seed}"
+            most = trainer.settings.diversity_observations
+            seen = pool_observations(buffer.observations[run], most)
+            episodes = pool_observations(buffer.episodes[run].unsqueeze(-1), most).squeeze(-1)
+        team.save(path)
+        if observations:
+            held = {"observations": seen} | ({"clusters": episodes} if episodes.unique().numel() > 1 else {})
+            write_whole(path / OBSERVATIONS, serialise({name: part.cpu().contiguous() for name, part in held.items()}))

@@ -1,0 +1,337 @@
+"""Control of diversity beside learning: one measurement per gradient step, and an audit of every rollout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphsnd.control import ControlledTeam, Controller, audit
+from graphsnd.control.measurement import Measurement, Selection, measure_selected, select_pairs
+from graphsnd.designs.design import as_design
+from graphsnd.errors import InputError
+from graphsnd.graphs import MovingGraph
+from graphsnd.rl.controlled import ScaledPolicy
+from graphsnd.rl.cuda import Stopwatch
+from graphsnd.rl.log import ControlRow, Outcome
+from graphsnd.rl.roles import Companion
+from graphsnd.rl.rollout import Minibatch, RolloutBuffer
+from graphsnd.rl.sampling import to_world
+from graphsnd.rl.settings import ControlSettings
+from graphsnd.rl.streams import hashed
+from graphsnd.rl.worlds import World
+from graphsnd.rl.worlds.world import Discrete
+
+GRAPHS = 200  # separates the seeds of designs' draws from those of the streams
+MOST_FILLED = 1 << 24  # places for edges that may stay unused in a measurement, of about 50 bytes each
+SUMS = ("scale", "saturated", "zero", "empty", "invalid")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One team that is trained.
+
+    Example:
+        >>> from graphsnd.rl import ControlTask
+        >>> ControlTask(4, (0.1, "unconstrained"), ("matching",), seeds=(7,)).runs()
+        [Run(arm='matching', target=0.1, seed=7), Run(arm='unconstrained', target=None, seed=7)]
+    """
+
+    arm: str  # the design of its controller, or "unconstrained" or "homogeneous"
+    target: float | None  # None where nothing is controlled
+    seed: int  # of its weights, environments and draws
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Consecutive runs that share a design, and so one controller with a target for each."""
+
+    controller: Controller
+    rows: slice  # of the stacked runs
+    arm: str
+
+
+class DiversityControl(Companion):
+    """Controllers of all arms.
+
+    Args:
+        policy: All runs.
+        runs: Their arms, targets and seeds.
+        groups: Arms of the runs, with their controllers.
+        settings: How many observations are measured.
+        world: Where the agents are; read where a design needs their positions.
+
+    Attributes:
+        states: States of the controllers, one for each group.
+        sums: ``[len(SUMS), runs]``, added up over the gradient steps of an iteration.
+        audits: ``[runs]``, of the last rollout.
+        local_audits: By run, where its controller holds a local measure.
+    """
+
+    def __init__(
+        self,
+        policy: ScaledPolicy,
+        runs: Sequence[Run],
+        groups: Sequence[Group],
+        settings: ControlSettings,
+        world: World,
+    ) -> None:
+        self.policy, self.runs, self.groups, self.settings = policy, runs, groups, settings
+        spatial = any(as_design(group.controller.design).needs_positions for group in groups)
+        self.places = find_positions(world) if spatial else slice(0)  # of positions among the features
+        device = policy.scale.device
+        counts = [group.rows.stop - group.rows.start for group in groups]
+        self.states = [group.controller.initial((count,), device) for group, count in zip(groups, counts, strict=True)]
+        self.sums = torch.zeros(len(SUMS), len(runs), dtype=torch.float64, device=device)
+        self.audits = torch.zeros(len(runs), device=device)
+        self.local_audits: dict[int, Tensor] = {}
+        self.generators: list[torch.Generator] = []
+        self.neighbours: dict[int, tuple[MovingGraph, int]] = {}  # by first run: at all samples, and most edges of one
+
+    def scale(self) -> Tensor:
+        """Return the scale of all runs without a new measurement: ``[runs]``, float64."""
+        return torch.cat([g.controller.scale(s) for g, s in zip(self.groups, self.states, strict=True)])
+
+    def team(self, run: int, *, squashed: bool = False, about: dict[str, Any] | None = None) -> ControlledTeam:
+        """Return a copy of a run's policies at their present scale: :meth:`~graphsnd.control.ControlledPolicy.team`."""
+        return self.policy.controlled.team(run, self.scale()[run], squashed=squashed, about=about)
+
+    def before_rollout(self) -> None:
+        """Let the policies act at the present scale."""
+        self.policy.scale.copy_(self.scale())
+
+    def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
+        """Audit the policies that acted, and begin an update."""
+        self.audits, self.local_audits = self.audit(buffer), self.audit_locally(buffer)
+        self.sums.zero_()
+        self.neighbours.clear()
+        self.generators = [hashed(run.seed, GRAPHS, iteration) for run in self.runs]
+
+    def audit(self, buffer: RolloutBuffer) -> Tensor:
+        """Return SND over all pairs at the scale of the last rollout, on its observations; nothing else reads it."""
+        policy, scale = self.policy.controlled, self.policy.scale
+        chosen = self.choose_audited(buffer, buffer.observations)
+        return torch.stack([audit(policy.team(run, scale[run]), chosen[run]) for run in range(len(self.runs))])
+
+    def audit_locally(self, buffer: RolloutBuffer) -> dict[int, Tensor]:
+        """Return, by run, the local measure that its controller holds, on the same observations."""
+        (sample, agent), audits = self._audited(buffer), {}
+        for group in self.groups:
+            design = as_design(group.controller.design)
+            for run in range(group.rows.start, group.rows.stop) if design.needs_positions else ():
+                team = self.policy.controlled.team(run, self.policy.scale[run])
+                seen = buffer.observations[run].flatten(0, 1)[sample]  # of all agents
+                shown = seen[torch.arange(len(seen), device=seen.device), agent]
+                audits[run] = audit(team, shown, design=design, positions=seen[..., self.places])
+        return audits
+
+    def choose_audited(self, buffer: RolloutBuffer, part: Tensor) -> Tensor:
+        """Return what the audit of a rollout is on, ``[runs, observations, ...]``: of its observations or episodes."""
+        sample, agent = self._audited(buffer)
+        return part.flatten(1, 2)[:, sample, agent]
+
+    def _audited(self, buffer: RolloutBuffer) -> tuple[Tensor, Tensor]:
+        """Return the samples that the audit is on, and whose observation of each."""
+        samples, agents = math.prod(buffer.observations.shape[1:3]), buffer.observations.shape[3]
+        count = min(self.settings.audit_observations, samples * agents)
+        sample, agent = choose_observations(min(count, samples), agents, count, buffer.observations.device)
+        return sample * samples // min(count, samples), agent  # evenly over the rollout, which is in order
+
+    def before_step(self, samples: Minibatch, buffer: RolloutBuffer, index: Tensor, watch: Stopwatch) -> Tensor:
+        """Measure every arm on observations of a minibatch, and step its controller.
+
+        Args:
+            samples: The whole rollout, as networks read it.
+            buffer: The same as it was collected; positions of agents are read from it.
+            index: int64 ``[runs, m]``, the minibatch.
+            watch: Counts ``policies:<arm>`` and ``distances:<arm>``.
+
+        Returns:
+            The scale of all runs, ``[runs]``.
+        """
+        runs, agents, count = samples.log_probs.shape
+        sample, agent = choose_observations(index.shape[1], agents, self.settings.observations, index.device)
+        first = torch.arange(runs, device=index.device).unsqueeze(1) * agents
+        chosen = index[:, sample]
+        rows = samples.observations.flatten(0, 2)[(first + agent) * count + chosen]
+        scales = []
+        for place, group in enumerate(self.groups):
+            with watch(f"distances:{group.arm}"):
+                selections = self._select(group, buffer, chosen[group.rows])
+            measured = self._measure(group, rows[group.rows], selections, watch)
+            scale, self.states[place], status = group.controller.step(measured, self.states[place])
+            self.sums[1:, group.rows] += torch.stack([status.saturated, status.zero, status.empty, status.invalid])
+            scales.append(scale)
+        scale = torch.cat(scales)
+        self.sums[0] += scale.detach()
+        return scale
+
+    def _select(self, group: Group, buffer: RolloutBuffer, chosen: Tensor) -> list[Selection]:
+        """Choose the pairs of one arm in samples int64 ``[g, K]``."""
+        design, (runs, count) = as_design(group.controller.design), chosen.shape
+        agents, device = self.policy.controlled.batch[1], chosen.device
+        if not design.needs_positions:
+            return [select_pairs(design, count, agents, each, device=device) for each in self.generators[group.rows]]
+        if group.rows.start not in self.neighbours:
+            # Agents do not move during an update, so neighbours are looked for once and not in each of its steps.
+            graph = design.draw(agents, positions=buffer.observations[group.rows, ..., self.places].flatten(0, 2))
+            assert isinstance(graph, MovingGraph)
+            self.neighbours[group.rows.start] = graph, int(graph.starts.diff().max())
+        graph, most = self.neighbours[group.rows.start]
+        first = torch.arange(runs, device=device).unsqueeze(1) * (len(graph) // runs)
+        # One crowded sample would widen all; but graphs of different sizes wait for the device.
+        if chosen.numel() * (most - graph.m / len(graph)) > MOST_FILLED:
+            return [Selection(take_observations(graph, each)) for each in first + chosen]
+        parts = zip(*fill_up(graph, first + chosen, most), strict=True)
+        return [Selection(edges, weights=own) for edges, own in parts]
+
+    def _measure(self, group: Group, rows: Tensor, selections: Sequence[Selection], watch: Stopwatch) -> Measurement:
+        """Measure one arm on rows ``[g, K, f]``."""
+        policy = self.policy.controlled
+        with torch.set_grad_enabled(group.controller.through):
+            with watch(f"policies:{group.arm}"):
+                asked = [each.agents for each in selections if each.agents is not None]
+                if asked:
+                    values = policy.deviation_of(rows, torch.stack(asked), group.rows)
+                else:
+                    values = policy.deviation(rows, group.rows)
+            with watch(f"distances:{group.arm}"):
+                return measure_selected(selections, values)
+
+    def rows(self, outcome: Outcome, measure: bool | None = None) -> list[ControlRow]:
+        """Return a row for each run."""
+        steps, seconds = self.settings.optimiser_steps, outcome.seconds
+        measuring = sum(each for name, each in seconds.items() if ":" in name)
+        shown = self.policy.controlled.batch[1] * min(self.settings.minibatch, self.settings.samples)
+        estimates = torch.cat([state.estimate for state in self.states])
+        own = torch.cat([torch.stack([self.audits.double(), estimates]), self.sums]).T.tolist()
+        rows = []
+        parts = zip(self.runs, outcome.numbers, own, strict=True)
+        for place, (run, numbers, (audited, estimate, total, *counts)) in enumerate(parts):
+            scale, local = total / steps, self.local_audits.get(place)
+            rows.append(
+                ControlRow(
+                    iteration=outcome.iteration,
+                    arm=run.arm,
+                    target=run.target,
+                    seed=run.seed,
+                    estimate=estimate,
+                    scale=scale,
+                    applied=estimate * scale,
+                    audit=audited,
+                    tracking_error=_relative_error(estimate * scale, run.target),
+                    audit_error=_relative_error(audited, run.target),
+                    local_audit=None if local is None else float(local),
+                    local_error=None if local is None else _relative_error(float(local), run.target),
+                    observations=min(self.settings.observations, shown),
+                    rollout_seconds=seconds["rollout"],
+                    policy_seconds=seconds[f"policies:{run.arm}"],
+                    distance_seconds=seconds[f"distances:{run.arm}"],
+                    update_seconds=seconds["update"] - measuring,
+                    audit_seconds=seconds["audit"],
+                    **numbers,
+                    **{name: int(count) for name, count in zip(SUMS[1:], counts, strict=True)},
+                )
+            )
+        return rows
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the controllers' states, by reference."""
+        return {
+            f"control.{place}.{key}": part
+            for place, state in enumerate(self.states)
+            for key, part in state.tensors().items()
+        }
+
+
+def find_positions(world: World) -> slice:
+    """Return which features of an observation are the agent's own position: of simple spread not the first ones.
+
+    Raises:
+        InputError: Where none are.
+
+    Example:
+        >>> from graphsnd.rl.worlds import Navigation, SimpleSpread
+        >>> find_positions(Navigation(3, 2)), find_positions(SimpleSpread(3, 2))
+        (slice(0, 2, None), slice(2, 4, None))
+    """
+    state, generator = world.spawn(0, 4), torch.Generator().manual_seed(0)
+    # After a step: some worlds begin with all agents on one point, at rest.
+    if isinstance(world.actions, Discrete):
+        actions = torch.randint(world.actions.count, (4, world.agents), generator=generator)
+    else:
+        actions = torch.rand(4, world.agents, world.actions.features, generator=generator)
+        actions = to_world(2 * actions - 1, world.actions)
+    state, step = world.step(state, actions.to(world.device))
+    places, seen = world.positions(state), step.observations
+    for first in range(seen.shape[-1] - 1):
+        if places is not None and torch.allclose(seen[..., first : first + 2], places.to(seen), rtol=1e-5, atol=1e-6):
+            return slice(first, first + 2)
+    fix = "Use a design without positions, such as matching."
+    raise InputError("designs", f"without knn and radius for {world.name}", "positions that agents do not observe", fix)
+
+
+@lru_cache(maxsize=8)
+def choose_observations(samples: int, agents: int, count: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Choose (sample, agent) pairs to take ``count`` observations from, evenly over samples and agents.
+
+    Samples of a minibatch are in random order, so the first ones are a random choice of them.
+
+    Returns:
+        Samples and agents, int64 on ``device``, at most samples * agents of them; not to be changed, they are cached.
+
+    Example:
+        >>> [part.tolist() for part in choose_observations(3, 2, 4, torch.device("cpu"))]
+        [[0, 1, 2, 0], [0, 1, 0, 1]]
+    """
+    place = torch.arange(min(count, samples * agents))
+    sample = place % samples
+    return sample.to(device), ((place // samples + sample) % agents).to(device)
+
+
+def fill_up(graph: MovingGraph, observations: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """Return the edges of some observations side by side, without waiting for the device.
+
+    Args:
+        graph: Without weights.
+        observations: int64 ``[...]``, also repeatedly.
+        width: The most edges that one of all observations has. Fewer are filled up with edges of others.
+
+    Returns:
+        int64 ``[..., width, 2]``, and float64 ``[..., width]``: 1 for an edge of the observation, 0 for one of another.
+
+    Example:
+        >>> moving = MovingGraph(3, torch.tensor([[0, 1], [0, 2], [1, 2]]), torch.tensor([0, 1, 3]))
+        >>> edges, own = fill_up(moving, torch.tensor([1, 0]), 2)
+        >>> edges[0].tolist(), own.tolist()
+        ([[0, 2], [1, 2]], [[1.0, 1.0], [1.0, 0.0]])
+    """
+    places = graph.starts[observations].unsqueeze(-1) + torch.arange(width, device=graph.device)
+    own = places < graph.starts[observations + 1].unsqueeze(-1)
+    places.clamp_(max=graph.m - 1)
+    # A GPU gathers single numbers much faster than rows of two.
+    return torch.stack([column[places] for column in graph.edges.unbind(1)], -1), own.double()
+
+
+def take_observations(graph: MovingGraph, observations: Tensor) -> MovingGraph:
+    """Return the graphs of observations int64 ``[k]``, also repeatedly, without weights.
+
+    Example:
+        >>> moving = MovingGraph(3, torch.tensor([[0, 1], [0, 2], [1, 2]]), torch.tensor([0, 1, 3]))
+        >>> [each.edges.tolist() for each in take_observations(moving, torch.tensor([1, 0]))]
+        [[[0, 2], [1, 2]], [[0, 1]]]
+    """
+    counts = graph.starts.diff()[observations]
+    starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    places = (graph.starts[observations] - starts[:-1]).repeat_interleave(counts)
+    places += torch.arange(len(places), device=graph.device)
+    return MovingGraph._trusted(graph.n, graph.edges[places], starts)
+
+
+def _relative_error(value: float, target: float | None) -> float | None:
+    return None if target is None else abs(value - target) / target

@@ -1,0 +1,106 @@
+"""The four objects that make a training what it is: who acts, who judges, how they learn, what happens beside it.
+
+The trainer's loop is the same for all of them. MAPPO is one more critic, which reads the inputs of all agents side by
+side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import Tensor
+
+from graphsnd.control.actions import ActionDistribution
+from graphsnd.teams.engine import PLAIN, Engine
+
+if TYPE_CHECKING:
+    from graphsnd.rl.cuda import Stopwatch
+    from graphsnd.rl.log import Outcome
+    from graphsnd.rl.rollout import Minibatch, RolloutBuffer
+
+
+class Policy:
+    """Who acts: a policy for every agent of all runs."""
+
+    engine: Engine = PLAIN  # prepares and gathers observations
+
+    def prepare(self, observations: Tensor) -> Tensor:
+        """Return observations ``[runs, agents, rows, features]`` as the networks read them, critics too."""
+        return self.engine.prepare(observations)
+
+    def distribution(self, inputs: Tensor) -> ActionDistribution:
+        """Return the action distribution for prepared inputs, batch ``[runs, agents, rows]``."""
+        raise NotImplementedError
+
+    def frozen(self) -> AbstractContextManager[None]:
+        """Return a context in which parameters do not change, so that they are prepared only once."""
+        return nullcontext()
+
+
+class Critic:
+    """Who judges: a value for every agent of all runs."""
+
+    def values(self, inputs: Tensor) -> Tensor:
+        """Return values for inputs that the policy prepared, ``[runs, agents, rows]``."""
+        raise NotImplementedError
+
+    def frozen(self) -> AbstractContextManager[None]:
+        """Return a context in which parameters do not change, so that they are prepared only once."""
+        return nullcontext()
+
+
+class Learner:
+    """How policies and critics learn from a minibatch."""
+
+    capturable: bool = True  # whether learn() may be captured as a CUDA graph
+    statistics: tuple[str, ...]  # names of columns in the log
+    sums: Tensor  # [statistics, runs], of these, added up over gradient steps
+
+    def update(self) -> AbstractContextManager[None]:
+        """Return a context for the gradient steps after a rollout."""
+        return nullcontext()
+
+    def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
+        """Take one gradient step, at the scale that the companion chose."""
+        raise NotImplementedError
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return everything that learning goes on from, by reference."""
+        raise NotImplementedError
+
+
+class Companion:
+    """What happens beside learning: diversity is controlled, or measured now and then."""
+
+    def before_rollout(self) -> None:
+        """Set what policies act with."""
+
+    def scale(self) -> Tensor | None:
+        """Return the present scale of all runs; None where there is none."""
+        return None
+
+    def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
+        """Inspect the policies that acted, before they learn."""
+
+    def before_step(self, samples: Minibatch, buffer: RolloutBuffer, index: Tensor, watch: Stopwatch) -> Tensor | None:
+        """Return the scale at which a minibatch is learnt from; None where there is none."""
+        return None
+
+    def rows(self, outcome: Outcome, measure: bool | None = None) -> Sequence[Any]:
+        """Return what is logged, a row for each run."""
+        raise NotImplementedError
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return its state, by reference."""
+        return {}
+
+
+class Method(NamedTuple):
+    """The four together."""
+
+    policy: Policy
+    critic: Critic
+    learner: Learner
+    companion: Companion

@@ -1,0 +1,124 @@
+"""Random placement with a minimum distance.
+
+Points are placed one after the other, each drawn again until it keeps its distance from all before it. That equals one
+stream of proposals, of which a proposal is kept if it keeps its distance from all that were kept before. So a whole
+block of the stream can be decided at once, for all environments.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from graphsnd.errors import InputError
+from graphsnd.graphs.random import source
+from graphsnd.rl.worlds.cells import near_pairs
+
+DENSEST = math.pi / math.sqrt(12)  # of the plane that equal discs can cover
+EASY = 0.35  # of the world; random placement in sequence stops near 0.547
+OPEN, KEPT, DROPPED = 0, 1, 2
+Half = tuple[float, float]
+
+
+def check_room(count: int, half: Half, apart: float) -> None:
+    """Raise when ``count`` points that keep their distance cannot lie in the world at all.
+
+    Discs of diameter ``apart`` around the points do not overlap and reach ``apart / 2`` over the edge.
+
+    Raises:
+        InputError: Naming the world that would do.
+    """
+    cover = count * math.pi / 4 / ((2 * half[0] / apart + 1) * (2 * half[1] / apart + 1))
+    if cover > DENSEST:
+        raise _crowded(count, half, apart, "no arrangement exists")
+
+
+def scatter_apart(generator: torch.Generator | int, environments: int, count: int, half: Half, apart: float) -> Tensor:
+    """Draw ``count`` points in each environment, uniform given that no two are closer than ``apart``.
+
+    Uniform in the sense of drawing in sequence: each point is uniform on what the earlier ones leave free.
+
+    Args:
+        generator: Where the randomness comes from; an int is a seed.
+        environments: Number of independent draws.
+        count: Number of points in each.
+        half: Half sides of the box around the origin.
+        apart: The smallest distance between two points.
+
+    Returns:
+        float32 ``[environments, count, 2]`` on the CPU.
+
+    Raises:
+        InputError: When they do not fit, naming the world that would do.
+
+    Example:
+        >>> points = scatter_apart(0, 2, 5, (1.0, 1.0), 0.3)
+        >>> bool((torch.pdist(points[0]) >= 0.3).all())
+        True
+    """
+    rng, _ = source(generator, None, host=True)
+    size = torch.tensor(half)
+    placed = torch.zeros(environments, count, 2)
+    filled = torch.zeros(environments, dtype=torch.long)
+    patience = 20_000 + 100 * count
+    while patience > 0:
+        missing = (filled < count).nonzero()[:, 0]
+        if not len(missing):
+            return placed
+        # Twice the missing number: proposals stay sparse enough that close pairs are few.
+        width = max(count, 2 * (count - int(filled.min()))) + 16
+        patience -= width
+        drawn = torch.rand(len(missing), width, 2, generator=rng, device=rng.device).cpu()
+        placed[missing], filled[missing] = _place(placed[missing], filled[missing], (2 * drawn - 1) * size, apart)
+    raise _crowded(count, half, apart, f"{count - int(filled.min())} still without a place after {width} draws each")
+
+
+def _place(placed: Tensor, filled: Tensor, proposals: Tensor, apart: float) -> tuple[Tensor, Tensor]:
+    """Go through the proposals ``[E, width, 2]`` in order and keep those that fit."""
+    count = placed.shape[1]
+    points = torch.cat([placed, proposals], 1)
+    column = torch.arange(points.shape[1])
+    before = column < filled[:, None]
+    present = before | (column >= count)
+    group = present.nonzero()[:, 0]
+    status = _keep_greedily(points[present], group, torch.where(before, KEPT, OPEN)[present], apart)
+    kept = torch.zeros_like(present)
+    kept[present] = status == KEPT
+    place = kept.cumsum(1) - 1
+    kept &= place < count
+    row = kept.nonzero()[:, 0]
+    result = torch.zeros_like(placed)
+    result[row, place[kept]] = points[kept]
+    return result, kept.sum(1)
+
+
+def _keep_greedily(points: Tensor, group: Tensor, status: Tensor, apart: float) -> Tensor:
+    """Keep each open point that no earlier kept one of its group forbids; indices are the order."""
+    low, high = near_pairs(points, group, apart)
+    forbids = torch.linalg.vector_norm(points[low] - points[high], dim=1) < apart
+    low, high = low[forbids], high[forbids]
+    # A point is decided once all earlier ones near it are: the number of rounds is the longest such chain.
+    while bool((status == OPEN).any()):
+        waiting = torch.zeros_like(status, dtype=torch.bool)
+        waiting[high[status[low] == OPEN]] = True
+        status[high[(status[low] == KEPT) & (status[high] == OPEN)]] = DROPPED
+        status[(status == OPEN) & ~waiting] = KEPT
+    return status
+
+
+def _crowded(count: int, half: Half, apart: float, why: str) -> InputError:
+    """Return the error, which names the same box scaled until random placement is easy."""
+    x, y = half
+    # 4xy s^2 + 2(x + y) apart s + apart^2 = area of the discs / EASY
+    a, b = 4 * x * y, 2 * (x + y) * apart
+    c = apart**2 - count * math.pi * apart**2 / 4 / EASY
+    scale = max((-b + math.sqrt(b * b - 4 * a * c)) / (2 * a), 1.1)
+    wide, high = (math.ceil(100 * scale * side) / 100 for side in half)
+    return InputError(
+        "world_spawning_x, world_spawning_y",
+        f"to hold {count} agents and goals at least {apart:g} apart",
+        f"{x:g}, {y:g}, where {why}",
+        f"Use {wide:g}, {high:g}, smaller agents, or fewer.",
+    )

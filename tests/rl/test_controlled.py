@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphsnd.control import ControlledPolicy
+from graphsnd.rl import ControlSettings, ControlTask, Trainer
+from graphsnd.rl.adam import Adam
+from graphsnd.rl.control import DiversityControl
+from graphsnd.rl.controlled import ControlledLearner, can_fuse, largest_overflow, policy_losses
+from graphsnd.rl.rollout import Minibatch
+from graphsnd.teams.engine import PLAIN, Engine
+
+TINY = ControlSettings(
+    environments=3, steps=6, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=4,
+    learning_rate=1e-3,
+)  # fmt: skip
+
+
+def _trainer(*designs: str, settings: ControlSettings = TINY, **options: object) -> Trainer:
+    task = ControlTask(4, (0.1,), designs or ("complete",), settings=settings)
+    return dataclasses.replace(task, **options).make_trainer()  # type: ignore[arg-type]
+
+
+def _learner(trainer: Trainer) -> ControlledLearner:
+    assert isinstance(trainer.learner, ControlledLearner)
+    return trainer.learner
+
+
+def _control(trainer: Trainer) -> DiversityControl:
+    assert isinstance(trainer.companion, DiversityControl)
+    return trainer.companion
+
+
+def _batch(trainer: Trainer, samples: int = 10) -> Minibatch:
+    trainer.step()
+    index = torch.arange(samples).expand(len(trainer.seeds), -1)
+    return Minibatch.from_rollout(trainer.buffer, trainer.settings, PLAIN).take(index, PLAIN)
+
+
+class Joined(Engine):
+    """As the fused engine says of itself."""
+
+    fused = True
+
+
+def _policy(kind: str) -> ControlledPolicy:
+    return ControlledPolicy.create(3, 4, 2, generators=[torch.Generator().manual_seed(0)], hidden=(8, 8), kind=kind)
+
+
+def test_fused_only_where_it_does_the_same() -> None:
+    policy = _policy("tanh-normal")
+    assert not can_fuse(policy, through=False)
+    policy.deviations.engine = Joined()
+    assert can_fuse(policy, through=False)
+    assert not can_fuse(policy, through=True)
+    other = _policy("gaussian")
+    other.deviations.engine = Joined()
+    assert not can_fuse(other, through=False)
+
+
+def test_the_largest_overflow_of_a_sample_and_whose_it_is() -> None:
+    seen = torch.randn(1, 3, 20, 4, generator=torch.Generator().manual_seed(1))
+    policy, scale = _policy("tanh-normal"), torch.tensor([9.0])
+    over, agent = largest_overflow(policy, seen, scale)
+    means = policy.parameters_of(seen, scale)[0][0].detach()
+    for sample in range(20):
+        outside = [float((m.abs() - 1).clamp_min(0).square().sum()) for m in means[:, sample]]
+        assert float(over[0, sample]) == pytest.approx(max(outside), rel=1e-5, abs=1e-7)
+        assert outside[int(agent[0, sample])] == pytest.approx(max(outside), rel=1e-5, abs=1e-7)
+    assert float(over.max()) > 0
+
+
+def test_policy_loss_is_the_clipped_objective() -> None:
+    trainer = _trainer()
+    batch = _batch(trainer)
+    scale = _control(trainer).scale()
+    found = policy_losses(_learner(trainer).policy, batch, scale, 0.2)
+    loc, sigma = (part.double() for part in _learner(trainer).policy.parameters_of(batch.observations, scale))
+    normal = torch.distributions.Normal(loc, sigma)
+    squashed = torch.distributions.TransformedDistribution(normal, [torch.distributions.TanhTransform()])
+    ratio = (squashed.log_prob(batch.actions.double()).sum(-1) - batch.log_probs).exp()
+    one, two = ratio * batch.advantages, ratio.clamp(0.8, 1.2) * batch.advantages
+    assert float(found) == pytest.approx(float(-torch.minimum(one, two).mean()), rel=1e-4, abs=1e-7)
+
+
+def test_the_time_limit_ends_a_return() -> None:
+    settings = TINY.replace(steps=7, gamma=0.9, gae_lambda=1.0)
+    trainer = _trainer(settings=settings, options={"food_radius": 3.0, "share_reward": True, "horizon": 5, "n_food": 4})
+    trainer.step()
+    # All food is eaten in the first step of every episode, which ends it.
+    assert bool(trainer.buffer.done.all())
+    samples = Minibatch.from_rollout(trainer.buffer, settings, PLAIN)
+    torch.testing.assert_close(samples.returns, torch.full_like(samples.returns, 4.0))
+    trainer = _trainer(settings=settings, options={"food_radius": 1e-6, "horizon": 5})
+    trainer.step()
+    assert trainer.buffer.done[0, :, 0].nonzero().flatten().tolist() == [4]
+    samples = Minibatch.from_rollout(trainer.buffer, settings, PLAIN)
+    returns = samples.returns.unflatten(2, (7, 3))
+    assert float(returns[0, :, 4].abs().max()) == pytest.approx(0.0, abs=1e-6)
+    assert float(returns[0, :, 6].abs().min()) > 0  # the end of the rollout is not an end
+
+
+def _is_at_rest(adam: Adam) -> bool:
+    """Return whether all gradients so far were 0."""
+    return not any(bool(square.any()) for _, square in adam.moments)
+
+
+def test_means_are_pulled_into_the_box() -> None:
+    trainer = _trainer(settings=TINY.replace(action_learning_rate=1e-2))
+    batch, learner = _batch(trainer), _learner(trainer)
+    assert _is_at_rest(learner.box_adam)
+    with torch.no_grad():
+        learner.policy.deviations.biases[-1].fill_(4.0)
+    one = torch.ones(1)
+
+    def longest() -> Tensor:
+        loc = learner.policy.parameters_of(batch.observations, one)[0]
+        return (loc - loc.clamp(-1, 1)).norm(dim=-1).amax(1).mean()
+
+    before = float(longest())
+    for _ in range(20):
+        learner.pull_inside(batch.observations, one)
+    assert float(longest()) < 0.95 * before
+    assert not _is_at_rest(learner.box_adam)
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (2, 4)])
+def test_gradient_of_the_overflow_is_that_of_all_rows(shape: tuple[int, ...]) -> None:
+    trainer = _trainer(seeds=(0, 1))
+    batch, policy = _batch(trainer), _learner(trainer).policy
+    with torch.no_grad():
+        policy.deviations.biases[-1].copy_(torch.linspace(-1.2, 1.2, 16).view(2, 4, 1, 2))
+    scale = torch.linspace(0.8, 1.1, max(1, torch.Size(shape).numel())).view(shape)
+    loc = policy.parameters_of(batch.observations, scale)[0]
+    over, agent = (loc - loc.detach().clamp(-1, 1)).square().sum(-1).max(1)
+    outside = over.detach() > 0
+    assert 0.1 < float(outside.float().mean()) < 1  # some frames have an agent outside, some none
+    one = torch.autograd.grad(over.mean(1).sum(), list(policy.parameters()))
+    found = policy.means_of(batch.observations, agent, outside, scale)
+    torch.testing.assert_close(
+        found[outside], loc.transpose(1, 2).gather(2, agent[..., None, None].expand(-1, -1, 1, 2)).squeeze(2)[outside]
+    )
+    beyond = (found - found.detach().clamp(-1, 1)).square().sum(-1) * outside
+    two = torch.autograd.grad(beyond.mean(1).sum(), list(policy.parameters()))
+    for expected, each in zip(one, two, strict=True):
+        torch.testing.assert_close(each, expected, rtol=1e-5, atol=1e-8)
+
+
+def test_both_ways_to_pull_means_inside_agree() -> None:
+    sparse, dense = _trainer(), _trainer()
+    for trainer, pull in ((sparse, "pull_inside"), (dense, "pull_all_inside")):
+        batch, learner = _batch(trainer), _learner(trainer)
+        with torch.no_grad():
+            learner.policy.deviations.biases[-1].copy_(torch.linspace(-1.2, 1.2, 8).view(1, 4, 1, 2))
+        for _ in range(3):
+            getattr(learner, pull)(batch.observations, torch.ones(1))
+    for name, part in sparse.learner.tensors().items():
+        torch.testing.assert_close(part, dense.learner.tensors()[name], rtol=1e-4, atol=1e-6, msg=name)
+
+
+def test_leaving_the_rested_optimiser_out_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = _trainer(), _trainer()
+    adam = _learner(two).box_adam
+    zeros = [torch.zeros_like(each) for each in adam.parameters]
+    monkeypatch.setattr(adam, "step_without_gradient", lambda: adam.step(zeros))
+    for trainer in (one, two):
+        trainer.step()
+        trainer.step()
+    assert _is_at_rest(_learner(one).box_adam)
+    batch = _batch(one), _batch(two)
+    for trainer, some in zip((one, two), batch, strict=True):
+        with torch.no_grad():
+            _learner(trainer).policy.deviations.biases[-1].fill_(4.0)
+        _learner(trainer).pull_inside(some.observations, torch.ones(1))  # after the rest, the first real step
+    assert not _is_at_rest(_learner(one).box_adam)
+    for name, part in one.learner.tensors().items():
+        assert torch.equal(part, two.learner.tensors()[name]), name
+
+
+def test_each_gradient_is_clipped_by_the_norm_of_its_run() -> None:
+    trainer = _trainer(seeds=(0, 1))
+    adam = _learner(trainer).critic_adam
+    adam.max_norm = 1.0
+    sizes = torch.tensor([1.0, 10.0])
+    adam.step([sizes.view(2, *[1] * (part.dim() - 1)).expand_as(part).clone() for part in adam.parameters])
+    norms = [torch.sqrt(sum((mean[run] / 0.1).square().sum() for mean, _ in adam.moments)) for run in range(2)]  # type: ignore[arg-type]
+    assert [float(norm) for norm in norms] == pytest.approx([1.0, 1.0], rel=1e-4)
+
+
+def test_gradients_through_the_estimate_change_learning() -> None:
+    stopped, through = (_trainer(settings=TINY.replace(through=flag, tau=0.5)) for flag in (False, True))
+    for trainer in (stopped, through):
+        trainer.step()
+    name = "policy.deviations.weights.0"
+    assert not torch.equal(stopped.tensors()[name], through.tensors()[name])
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_captured_steps_learn_the_same(bfloat16: bool) -> None:
+    settings = TINY.replace(hidden=(64, 64), bfloat16=bfloat16)  # else TF32
+    task = ControlTask(4, (0.1,), ("complete", "bernoulli:0.5", "agents:2", "knn:2"), settings=settings)
+    captured, called = (task.make_trainer("cuda", capture=capture) for capture in (True, False))
+    for _ in range(3):
+        rows = [trainer.step() for trainer in (captured, called)]
+    assert captured.captured
+    assert all(step.graph.graph is not None for step in captured.captured.values())
+    for one, two in zip(*rows, strict=True):
+        assert (one.audit, one.estimate) == pytest.approx((two.audit, two.estimate), rel=1e-4)
+    for name, part in captured.learner.tensors().items():
+        torch.testing.assert_close(part, called.learner.tensors()[name], rtol=1e-3, atol=1e-5, msg=name)

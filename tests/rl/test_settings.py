@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphsnd import InputError
+from graphsnd.rl import ControlSettings, ControlTask, Settings
+
+
+def test_defaults_are_the_papers_table() -> None:
+    s = Settings()
+    assert (s.steps, s.environments, s.samples) == (128, 32, 4096)
+    assert (s.gamma, s.gae_lambda, s.clip, s.learning_rate) == (0.99, 0.95, 0.2, 3e-4)
+    assert (s.epochs, s.minibatch, s.iterations, s.hidden, s.activation) == (4, 512, 500, (64, 64), "tanh")
+    assert (s.value_coefficient, s.entropy_coefficient, s.max_gradient_norm, s.log_std) == (0.5, 0.01, 0.5, -0.5)
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("steps", 0), ("minibatch", 2.5), ("learning_rate", 0.0), ("gamma", 1.5), ("hidden", (8, 0)), ("policy", "beta"),
+    ("critic", "shared"),
+    ("entropy_coefficient", -1.0), ("diversity_every", -1), ("clip", float("nan")),
+    ("diversity_probability", 0.0), ("steps", "128"), ("gamma", "0.9"), ("hidden", "64"), ("hidden", 64),
+    ("joint", "false"), ("activation", 5), ("log_std", None), ("actor_gain", float("inf")),
+])  # fmt: skip
+def test_bad_values_are_named(name: str, value: Any) -> None:
+    with pytest.raises(InputError, match=f"`{name}`"):
+        Settings(**{name: value})
+
+
+def test_numbers_of_numpy_are_written_to_json() -> None:
+    settings = ControlSettings(steps=np.int64(3), gamma=np.float32(0.5), hidden=[np.int32(8)], bounds=[0.5, np.int8(2)])  # type: ignore[arg-type]
+    task = ControlTask(np.int64(4), [np.float64(0.25), 1], seeds=[np.uint8(7)], settings=settings)  # type: ignore[arg-type]
+    saved = json.loads(json.dumps(task.to_dict()))
+    assert (saved["agents"], saved["targets"], saved["seeds"]) == (4, [0.25, 1.0], [7])
+    assert (settings.hidden, settings.bounds, saved["settings"]["gamma"]) == ((8,), (0.5, 2.0), 0.5)
+    assert ControlTask.from_dict(saved, Path("x")) == task
+
+
+def test_one_sample_has_no_standard_deviation() -> None:
+    with pytest.raises(InputError, match="one advantage"):
+        Settings(steps=1, environments=1)
+    assert Settings(steps=1, environments=1, normalise_advantages=False).samples == 1
+
+
+def test_unknown_names_are_listed() -> None:
+    with pytest.raises(InputError, match="learning_rate"):
+        Settings().replace(lr=1)
+
+
+def test_a_setting_of_the_other_training_is_named() -> None:
+    with pytest.raises(InputError, match=r"'critic'\. Only graphsnd train has it"):
+        ControlSettings().replace(critic="central")
+    with pytest.raises(InputError, match=r"'tau'\. Only graphsnd control has it"):
+        Settings().replace(tau=0.5)
+    with pytest.raises(InputError, match=r"'counts'\.$"):  # of the classes, no setting of either
+        Settings().replace(counts=())
+
+
+@pytest.mark.parametrize("changes", [
+    {"epochs": 0}, {"gamma": 2.0}, {"tau": 0.0}, {"bootstrap": "guess"}, {"bounds": (2.0, 3.0)}, {"nothing": 1},
+    {"learning_rate": -1.0}, {"hidden": (0,)}, {"bounds": 1.0}, {"bounds": ("a", 2.0)}, {"bounds": (0.5, 1.0, 2.0)},
+    {"through": 1}, {"epsilon": "1e-5"},
+])  # fmt: skip
+def test_control_settings_out_of_range(changes: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        ControlSettings().replace(**changes)
