@@ -82,7 +82,7 @@ TEXTS += [
     "1e6e",
     "-1s",
 ]
-TEXTS += ["9" * 400, "simple_spread", "vmas:balance", "vmas:", "pettingzoo:x", "stacked", "\n", "\t", "=", "x=", "=x"]
+TEXTS += ["9" * 400, "simple_spread", "pettingzoo:x", "stacked", "\n", "\t", "=", "x=", "=x"]
 
 
 def run(seed: int, cases: int) -> Outcome:

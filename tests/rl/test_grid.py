@@ -57,11 +57,6 @@ def test_a_cpu_has_no_stack_that_asks_for_a_second_thread() -> None:
     assert {part.settings.threads for part in cut_grid(many)} == {3}
 
 
-def test_a_simulator_is_alone_in_its_stack() -> None:
-    pytest.importorskip("vmas")
-    assert len(cut_grid(Task("vmas:balance", 3, seeds=(0, 1, 2), settings=Settings(environments=2)))) == 3
-
-
 @pytest.mark.parametrize(
     ("task", "options", "name"),
     [
