@@ -89,21 +89,19 @@ def run(seed: int, cases: int) -> Outcome:
     """Try ``cases`` command lines."""
     outcome, rng, before = Outcome(), np.random.default_rng(seed), Path.cwd()
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-        # Small teams for `bench`, and one figure for `demo`: what is drawn does not depend on the command line.
-        for name, value in (("cli.bench.AGENTS", (3,)), ("cli.bench.OBSERVATIONS", 4), ("plots.demo.FIGURES", FIGURE)):
-            stack.enter_context(mock.patch(f"graphsnd.{name}", value))
+        # One figure for `demo`: what is drawn does not depend on the command line.
+        stack.enter_context(mock.patch("graphsnd.plots.demo.FIGURES", FIGURE))
         stack.enter_context(mock.patch("tempfile.tempdir", folder))  # where reports of bugs would go
         stack.enter_context(mock.patch.dict(os.environ, TMPDIR=folder))
         stack.callback(os.chdir, before)
         os.chdir(folder)
-        CliRunner().invoke(app, ["bench", "--device", "cpu"])  # compiles, which may take longer than a case should
         while outcome.cases < cases:
             for path in Path(folder).iterdir():
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
             good = write_files()
             words = draw_words(rng)
             outcome.cases += 1
-            own = outcome.cases % PROCESSES == PROCESSES // 2 and words[:1] != ["bench"]  # which would not be small
+            own = outcome.cases % PROCESSES == PROCESSES // 2
             code, output, trouble = _process(words, ascii_only=rng.random() < 0.5) if own else _invoke(words)
             outcome.refused += code == 2
             for kind in [*trouble, *judge(code, output), *changes(words, good)]:
