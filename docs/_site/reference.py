@@ -37,9 +37,8 @@ STAGES = {
 }
 # Adapters need packages that may be absent here, so their names stand in this list.
 ADAPTERS = {
-    "benchmarl": "DiversityCallback DiversityLog DiCoModelConfig DiCoModel ActionSpaceLoss GraphsndTask "
-    "load_teams provide_mpe",
-    "torchrl": "ActorTeam DiversityHook WorldEnv",
+    "benchmarl": "DiversityCallback DiCoModelConfig DiCoModel ActionSpaceLoss GraphsndTask load_teams provide_mpe",
+    "torchrl": "ActorTeam DiversityCallback WorldEnv",
     "pettingzoo": "collect Collected",
     "sb3": "ModelTeam DiversityCallback",
     "rllib": "ModuleTeam load_team DiversityCallback",
