@@ -21,6 +21,8 @@ from graphsnd.teams.answers import evaluation_mode, map_tensors, tensors_of
 from graphsnd.teams.joint import JointTeam
 from graphsnd.teams.parts import by_dims
 
+__all__ = ["ActorTeam", "DiversityCallback", "WorldEnv"]
+
 tensordict = require("tensordict", "torchrl")
 MultiAgentNetBase = require("torchrl.modules.models.multiagent", "torchrl").MultiAgentNetBase
 TrainerHookBase = require("torchrl.trainers", "torchrl").TrainerHookBase

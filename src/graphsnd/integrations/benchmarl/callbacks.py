@@ -19,7 +19,6 @@ from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel
 from graphsnd.integrations.probe import Probe
 from graphsnd.metric import contributions
 
-
 SND = "snd_of_actions"  # after a tanh: not what a controller holds at its target, which is the audit
 
 
