@@ -57,7 +57,7 @@ class DiversityCallback(_Callback):
     A group of one agent, and agents that share all parameters, have SND 0. Where a policy cannot be evaluated like
     this, a warning says so once, and training goes on.
 
-    For a group with a :class:`~graphsnd.integrations.benchmarl.DiCoModel` it also logs, in every iteration: ``audit``
+    For a group with a ``DiCoModel`` it also logs, in every iteration: ``audit``
     (SND over all pairs of the scaled policies on the batch just collected, before training, in the quantity that is
     controlled: compare this one with the target, not ``snd_of_actions``, which is measured after a tanh), ``estimate``
     (of the unscaled deviations, after training), ``scale`` (mean over training forwards), ``applied`` (their product,

@@ -21,7 +21,7 @@ MODULES = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 @dataclass
 class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
-    """Configuration of a :class:`~graphsnd.integrations.benchmarl.DiCoModel`.
+    """Configuration of a ``DiCoModel``.
 
     Where an experiment has no ``critic_model_config`` of its own, its critics are plain MLPs with the same layers.
 
