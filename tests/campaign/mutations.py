@@ -37,7 +37,7 @@ from graphsnd.control import ControlledPolicy, ControlledTeam
 from graphsnd.rl import Settings, Task, train
 from graphsnd.rl.checkpoint import load_checkpoint
 from graphsnd.rl.log import Row, read_rows
-from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
+from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, files
 from paper.cells import Cells
 from paper.experiment import Number, Scale
 from paper.store import Result, read_result, write_result
@@ -64,6 +64,7 @@ class Format:
 def run(seed: int, cases: int) -> Outcome:
     """Read ``cases`` damaged files."""
     outcome, threads = Outcome(), torch.get_num_threads()
+    files.MAX_BYTES = LIMIT
     torch.set_num_threads(1)  # a process that is forked off has no others
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         stack.callback(torch.set_num_threads, threads)
@@ -105,7 +106,7 @@ def _format(name: str, path: Path, read: Callable[[], Any], **options: Any) -> F
 
 
 def _tensors(path: Path) -> list[Any]:
-    held: Any = read_team(path, max_bytes=LIMIT).team
+    held: Any = read_team(path).team
     return [part.tolist() for part in (held.loc, held.scale)]
 
 

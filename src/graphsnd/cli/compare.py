@@ -22,7 +22,6 @@ def compare(
     confidence: Annotated[float, typer.Option(help="Coverage of the interval, in (0, 1).")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the test.")] = 0,
     as_json: shared.AsJson = False,
-    max_bytes: shared.MaxBytes = 2**33,
 ) -> None:
     """Compare the SND of two teams on the same observations: a paired interval over observations, and a test.
 
@@ -36,8 +35,8 @@ def compare(
         if not path.exists():
             raise InputError(name, "to be a file or a folder", repr(str(path)))
     beside = observations or (first / OBSERVATIONS if first.is_dir() else None)
-    one = read_team(first, observations, max_bytes=max_bytes)
-    two = read_team(second, beside if second.is_dir() else None, max_bytes=max_bytes)
+    one = read_team(first, observations)
+    two = read_team(second, beside if second.is_dir() else None)
     clusters = one.clusters if one.clusters is not None else two.clusters
     found = graphsnd.compare(one.evaluate(), two.evaluate(), clusters=clusters, confidence=confidence, seed=seed)
     typer.echo(json.dumps(dataclasses.asdict(found), allow_nan=False) if as_json else str(found))
