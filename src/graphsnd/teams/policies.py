@@ -21,8 +21,10 @@ from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.teams.answers import (
     FAULTS,
     LOCK,
+    ROWS,
     ask,
     ask_quietly,
+    check_rows,
     evaluation_mode,
     map_tensors,
     read_single,
@@ -32,7 +34,6 @@ from graphsnd.teams.answers import (
 from graphsnd.teams.engine import CACHED_ACTIVATIONS, MAX_ACTIVATIONS
 from graphsnd.teams.joint import JointTeam
 from graphsnd.teams.parts import OnParts, by_dims
-from graphsnd.teams.probing import ROWS, check_rows
 from graphsnd.teams.team import Team, device_of, tensors_in
 
 Policy = Callable[[Tensor], Any]
@@ -50,7 +51,7 @@ class PoliciesTeam(Team):
     A policy is given what it was given in training: a batch ``[observations, features]``, one row per observation, and
     it answers for one agent, ``[observations, actions]``. :meth:`~graphsnd.teams.Team.partial` calls each requested
     agent once, on the observations that request it, and no other agent. Before its first answer a policy is tried on a
-    few rows, see :func:`~graphsnd.teams.probing.check_rows`. Modules are called in evaluation mode, and their modes
+    few rows, see :func:`~graphsnd.teams.answers.check_rows`. Modules are called in evaluation mode, and their modes
     restored.
 
     Modules of the same code are run as one through ``torch.func.vmap``; all others are called one by one, and so is
@@ -140,38 +141,17 @@ class PoliciesTeam(Team):
 
     def _check_rows(self, agents: Iterable[int], rows: Tensor) -> None:
         """Try the policies that have not been tried yet."""
-        if len(rows) < 2 or torch.compiler.is_compiling():  # random state is not to be traced
+        asked = [agent for agent in agents if agent in self._unchecked]
+        if not asked or len(rows) < 2 or torch.compiler.is_compiling():  # random state is not to be traced
             return
-        asked = list(filter(self._unchecked.__contains__, agents))
-        if not asked:
-            return
-        names = list(map(self._name, asked))
-        settled = self._try(
-            partial(self._check_as_one, asked, rows, names), partial(self._check_each, asked, rows, names), rows=ROWS
-        )
-        if settled:
+
+        def ask_all(shown: Tensor) -> list[Tensor]:
+            looped = partial(self._call_each, asked, [shown] * len(asked), torch.stack, quiet=True)
+            return tensors_of(self._try(partial(self._call_as_one, asked, shown, None), looped, rows=ROWS))
+
+        if check_rows(ask_all, rows, list(map(self._name, asked))):
             self._unchecked.difference_update(asked)
-            for agent in asked:
-                if isinstance(self.policies[agent], nn.Module):
-                    _CHECKED.add(self.policies[agent])
-
-    def _check_each(self, agents: Sequence[int], rows: Tensor, names: Sequence[str]) -> bool:
-        def ask_all(shown: Tensor) -> list[Tensor]:
-            return tensors_of(self._call_each(agents, [shown] * len(agents), torch.stack, quiet=True))
-
-        return check_rows(ask_all, rows, names)
-
-    def _check_as_one(self, agents: Sequence[int], rows: Tensor, names: Sequence[str]) -> bool:
-        stacked = self._stack(agents)  # once: to read the parameters of many modules takes longer than to run them
-        written = dict(self.policies[0].named_buffers())  # whose values must not reach the next answer
-
-        def ask_all(shown: Tensor) -> list[Tensor]:
-            own = dict(stacked)
-            for name in written:
-                own[name] = stacked[name].clone()
-            return self._run(own, shown, None)[1]
-
-        return check_rows(ask_all, rows, names)
+            _CHECKED.update(policy for policy in map(self.policies.__getitem__, asked) if isinstance(policy, nn.Module))
 
     def _try(self, batched: Callable[[], T], looped: Callable[[], T], *, rows: int) -> T:
         """Return what policies answer as one, or one by one where that is faster or the only way."""
@@ -219,29 +199,19 @@ class PoliciesTeam(Team):
         answers = []
         for start in range(0, len(agents), size):
             given = shown if own is None else shown[start : start + size]
-            stacked = self._stack(agents[start : start + size])
-            kind, fields = self._run(stacked, given, None if own is None else 0)
-            answers.append(fields)
-        joined = list(map(torch.cat, zip(*answers, strict=True)))
+            answers.append(self._run(agents[start : start + size], given, None if own is None else 0))
+        joined = list(map(torch.cat, zip(*(fields for _, fields in answers), strict=True)))
         if own is not None:
             joined = [field[own] for field in joined]
-        return with_tensors(kind, joined, validate=True)
+        return with_tensors(answers[-1][0], joined, validate=True)
 
-    def _stack(self, agents: Iterable[int]) -> dict[str, Tensor]:
-        """Return parameters and buffers of modules, each stacked, so that gradients reach the modules.
-
-        That is what ``torch.func.stack_module_state`` does, but for the gradients.
-        """
-        each = []
-        with LOCK:  # another thread's call may have put its parameters into the first module
-            for agent in agents:
-                each.append(tensors_in(self.policies[agent]))
-        together = zip(*map(dict.values, each), strict=True)  # their names are the same, in the same order
-        return dict(zip(each[0], map(torch.stack, together), strict=True))
-
-    def _run(self, stacked: dict[str, Tensor], shown: Tensor, in_dim: int | None) -> tuple[Behavior, list[Tensor]]:
+    def _run(self, agents: Iterable[int], shown: Tensor, in_dim: int | None) -> tuple[Behavior, list[Tensor]]:
         """Return one module's answer, and the tensors of all answers, agents first."""
-        first, kind = self.policies[0], []
+        with LOCK:  # another thread's call may have put its parameters into the first module
+            each = [tensors_in(self.policies[agent]) for agent in agents]
+        # Their names are the same, in the same order. Unlike torch.func.stack_module_state, gradients reach modules.
+        together = map(torch.stack, zip(*map(dict.values, each), strict=True))
+        stacked, first, kind = dict(zip(each[0], together, strict=True)), self.policies[0], []
 
         def call(tensors: dict[str, Tensor], rows: Tensor) -> list[Tensor]:
             answer = functional_call(first, tensors, (rows,))
