@@ -14,7 +14,8 @@ from graphsnd import InputError
 from graphsnd.behavior import Wasserstein
 from graphsnd.control import ControlledPolicy
 from graphsnd.control.networks import ControlledTeam, add_deviation, centre_logits, combine
-from graphsnd.teams import StackedMLP, Team
+from graphsnd.teams import StackedMLP
+from graphsnd.teams.team import Team
 
 
 def test_only_the_shared_part_is_squashed(generator: torch.Generator) -> None:

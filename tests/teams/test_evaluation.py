@@ -165,7 +165,7 @@ LINEAR = nn.Linear(FEATURES, ACTIONS)
 @pytest.mark.parametrize(
     ("team", "words"),
     [
-        ([], ["at least one policy", "empty"]),
+        ([], ["holds no policy"]),
         ([LINEAR, nn.Linear(FEATURES, 3)], ["shape of actions", "(2,)", "(3,)"]),
         ([LINEAR, lambda o: (LINEAR(o), 1.0)], ["one family", "Deterministic and Gaussian"]),
         ([lambda o: LINEAR(o).unsqueeze(1)] * 2, ["one agent", "1, '...')"]),

@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 import graphsnd as gs
 from graphsnd.cli.app import app
-from graphsnd.teams import StackedTeam, Team
+from graphsnd.teams import StackedTeam
+from graphsnd.teams.team import Team
 
 from .conftest import FEATURES, HEADS, stacked
 

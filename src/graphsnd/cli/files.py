@@ -16,9 +16,9 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
-from graphsnd.teams import Team
 from graphsnd.teams.files import BEHAVIOR_KEYS, build_behavior, read_tensors
 from graphsnd.teams.saved import DESCRIPTION, OBSERVATIONS
+from graphsnd.teams.team import Team
 
 OBSERVATIONS_FIX = 'Write it: numpy.savez("obs.npz", observations=...), of shape (observations, features).'
 EXTRAS = ("positions", "clusters")  # of a TeamFile, after its observations
@@ -49,7 +49,7 @@ def read_checkpoints(paths: Sequence[Path], policy: str, entry: str | None, obse
     Args:
         paths: Files, or a folder of them.
         policy: ``module:name`` or ``file.py:name`` of a function that makes the module.
-        entry: As in :meth:`Team.load <graphsnd.teams.Team.load>`.
+        entry: As in :meth:`Team.load <graphsnd.Team.load>`.
         observations: A file with the key ``observations``.
     """
     if observations is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import marshal
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from itertools import chain, filterfalse
+from itertools import chain
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -32,8 +32,6 @@ from graphsnd.teams.answers import (
     with_tensors,
 )
 from graphsnd.teams.engine import CACHED_ACTIVATIONS, MAX_ACTIVATIONS
-from graphsnd.teams.joint import JointTeam
-from graphsnd.teams.parts import OnParts, by_dims
 from graphsnd.teams.team import Team, device_of, tensors_in
 
 Policy = Callable[[Tensor], Any]
@@ -49,7 +47,7 @@ class PoliciesTeam(Team):
     """A list of policies.
 
     A policy is given what it was given in training: a batch ``[observations, features]``, one row per observation, and
-    it answers for one agent, ``[observations, actions]``. :meth:`~graphsnd.teams.Team.partial` calls each requested
+    it answers for one agent, ``[observations, actions]``. :meth:`~graphsnd.Team.partial` calls each requested
     agent once, on the observations that request it, and no other agent. Before its first answer a policy is tried on a
     few rows, see :func:`~graphsnd.teams.answers.check_rows`. Modules are called in evaluation mode, and their modes
     restored.
@@ -294,68 +292,3 @@ def _describe_code(module: nn.Module) -> list[object]:
                     said = id(value)
             code.append((key, type(value), said))
     return code
-
-
-def as_team(
-    policies: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
-    *,
-    agents: int | None = None,
-    squashed: bool = True,
-    whole: bool = False,
-    feature_dims: int | Mapping[str, int] = 1,
-) -> Team:
-    """Return a team made of the given policies.
-
-    Args:
-        policies: As in :func:`~graphsnd.evaluate`. A team is returned as it is.
-        agents: As in :func:`~graphsnd.evaluate`, for stacked modules; elsewhere it must agree with the policies.
-        squashed: Passed to :func:`~graphsnd.from_distribution`; a team has settled this already.
-        whole: As in :func:`~graphsnd.evaluate`, for a list of policies.
-        feature_dims: As in :func:`~graphsnd.evaluate`, for a list of policies.
-
-    Raises:
-        InputError: For an empty list, for something that holds no policies, and for another number of ``agents``.
-
-    Example:
-        >>> import torch
-        >>> as_team([torch.nn.Linear(4, 2) for _ in range(3)])
-        PoliciesTeam(agents=3, observation_features=None)
-    """
-    if isinstance(policies, Mapping | nn.ModuleDict):
-        values: list[Any] = list(policies.values())
-        team = as_team(values, agents=agents, squashed=squashed, whole=whole, feature_dims=feature_dims)
-        return team.with_names(list(map(str, policies.keys())))
-    if not isinstance(policies, Team) and callable(policies) and not isinstance(policies, nn.ModuleList):
-        # A ModuleList can be called too; its call only says that it has none.
-        if whole or feature_dims != 1:
-            fix = "Pass one policy per agent: a stacked module answers for all agents on one observation."
-            raise InputError("team", "to be a list with whole=True or feature_dims", type(policies).__name__, fix)
-        return JointTeam(policies, agents=agents, squashed=squashed)
-    given: object = policies
-    if isinstance(given, Team):
-        team = given
-    else:
-        listed = list(given) if isinstance(given, Iterable) and not isinstance(given, Tensor) else None
-        if not listed or not all(map(callable, listed)):
-            raise _no_policies(policies, listed)
-        parts = None
-        if isinstance(feature_dims, Mapping):
-            parts = by_dims(feature_dims)
-            listed, feature_dims = [OnParts(policy, parts) for policy in listed], 1
-        team = PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
-        team.parts = parts
-    if agents is not None and agents != team.agents:
-        raise InputError("agents", f"to be {team.agents}, the number of policies", agents)
-    return team
-
-
-def _no_policies(given: object, listed: list[Any] | None) -> InputError:
-    """Return the error for what is no list of policies, or holds something else."""
-    expected = "to be a list or dict of modules or callables, or one stacked module"
-    if listed is None:
-        return InputError("team", expected, type(given).__name__)
-    if not listed:
-        return InputError("team", "to hold at least one policy", "an empty list")
-    got = f"a {type(given).__name__} that holds {type(next(filterfalse(callable, listed))).__name__}"
-    fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
-    return InputError("team", expected, got, fix)
