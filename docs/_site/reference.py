@@ -156,12 +156,11 @@ def columns_page() -> list[str]:
     """Return the page of the log's columns, from the dataclasses of its rows and their comments."""
     text = "`metrics.csv` has a row for each iteration and run. A cell is empty where nothing was measured."
     lines = ["# Log columns", "", text, ""]
-    for kind, command in ((log.Row, "train"), (log.ControlRow, "control")):
-        lines += [f"## graphsnd {command}", "", "| column | type | meaning |", "| --- | --- | --- |"]
-        for name, type_, meaning in fields(kind):
-            lines.append(f"| `{name}` | {type_.replace('|', 'or')} | {meaning} |")
-        lines.append("")
-    return lines
+    lines += ["| column | type | meaning |", "| --- | --- | --- |"]
+    return [
+        *lines,
+        *(f"| `{name}` | {type_.replace('|', 'or')} | {meaning} |" for name, type_, meaning in fields(log.Row)),
+    ]
 
 
 def names_table() -> list[str]:

@@ -9,14 +9,15 @@ from pathlib import Path
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.rl import ControlSettings, ControlTask, Settings, Task
+from graphsnd.rl import Settings, Task
 from graphsnd.rl.checkpoint import DESCRIPTION, load_checkpoint
 from graphsnd.rl.log import read_rows
 from graphsnd.teams.saved import OBSERVATIONS, TENSORS
+from tests.training import control_settings, control_task
 
 SMALL = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}
-TRAIN = Task("navigation", 2, {}, (0, 7), Settings(**SMALL, diversity_every=2))
-CONTROL = ControlTask(3, (0.1, "unconstrained"), settings=ControlSettings(**SMALL))
+TRAIN = Task("navigation", 2, {}, (0, 7), settings=Settings(**SMALL, diversity_every=2))
+CONTROL = control_task(3, (0.1, "unconstrained"), settings=control_settings(**SMALL))
 
 
 def differences(folder: Path, reference: Path) -> list[str]:
@@ -47,6 +48,6 @@ def _read(folder: Path, name: Path) -> bytes:
     return (folder / name).read_bytes()
 
 
-def _numbers(folder: Path, task: Task | ControlTask) -> list[str]:
-    rows = [dataclasses.asdict(row) for row in read_rows(folder, task.row)]
+def _numbers(folder: Path, task: Task) -> list[str]:
+    rows = [dataclasses.asdict(row) for row in read_rows(folder)]
     return [json.dumps({key: row[key] for key in row if not key.endswith("_seconds")}) for row in rows]

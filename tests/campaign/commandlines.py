@@ -30,7 +30,7 @@ from typer.testing import CliRunner
 
 from graphsnd.cli.app import app
 from graphsnd.plots.study_figures import estimates_figure
-from graphsnd.rl import ControlSettings, Settings
+from graphsnd.rl import Settings
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 from tests.campaign import LONG, Outcome, limited
 
@@ -39,7 +39,7 @@ PROCESSES = 50  # one in so many cases is a process of its own
 ENDS = {0, 2, 129, 130, 143}
 FIGURE = {"estimates.png": estimates_figure}
 RAW = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-TRAIN = ["--agents", "2", "--iterations", "1", "--envs", "1", "--device", "cpu"]
+TRAIN = ["--agents", "2", "--iterations", "1", "--set", "environments=1", "--device", "cpu"]
 TRAIN += ["--set", "steps=2", "--set", "hidden=[2]", "--set", "minibatch=2", "--set", "epochs=1"]
 # What a command needs to begin; one that is not named here is tried without.
 NEEDS = {
@@ -47,10 +47,9 @@ NEEDS = {
     "compare": ["team.npz", "link.npz"],
     "advise": ["--agents", "9", "--observations", "30"],
     "train": ["navigation", *TRAIN],
-    "control": ["dispersion", *TRAIN],
     "demo": ["--agents", "8", "--observations", "9"],
 }
-OFTEN = {"measure": 0.36, "advise": 0.16, "compare": 0.1, "train": 0.14, "control": 0.14}  # 0.02 for the others
+OFTEN = {"measure": 0.36, "advise": 0.16, "compare": 0.1, "train": 0.28}  # 0.02 for the others
 FILES = ["team.npz", "link.npz", "team.pt", "team.safetensors", "seen.npz", "notes.csv", "a\x1b[31mb.npz", "\udcff.npz"]
 NAMES = [*FILES, "saved", "page.html", "figure.png", "missing.npz", "no/such/folder/x.html", "new.html", "new.png"]
 NAMES += ["new.gif", ".", "", "new\x1b]0;title\x07.html", "new\udcfe.html", "a\nb.png", "é.html", "team.npz/x.png"]
@@ -60,7 +59,7 @@ NUMBERS = ["0", "1", "2", "3", "-1", "0.5", "1.5", "nan", "inf", "-inf", "1e400"
 NUMBERS += [" 3 ", "9" * 20, str(2**63), str(2**70), f"-{2**70}", "9" * 5000, "1e308", "1.0"]
 TEXTS = ["", " ", "cpu", "cuda", "auto", "local", "proxy", "hellinger", "horvitz-thompson", "null", "true", "[]", "{}"]
 TEXTS += ["a\x1b[2Jb", "\udcff", "\u202e", "💥", "%s", "{0.__class__}", "[bold]x", "[/]", "--", "-h", "--help"]
-TEXTS += ["0,1", ",", "0,,1", "0.1,unconstrained", "homogeneous", "paper", "small", "none", "navigation-small"]
+TEXTS += ["0,1", ",", "0,,1", "0.1,unconstrained", "homogeneous", "paper", "small", "none", "navigation-100"]
 TEXTS += [
     "complete",
     "bernoulli:0.5",
@@ -164,7 +163,7 @@ def _pick(rng: np.random.Generator, pools: list[list[str]]) -> str:
 
 
 def _setting(rng: np.random.Generator) -> str:
-    names = {field.name for kind in (Settings, ControlSettings) for field in dataclasses.fields(kind)}
+    names = {field.name for field in dataclasses.fields(Settings)}
     return _pick(rng, [sorted(names), ["world.horizon", "world.x", "x", "", "world.", "world.agent_radius"]])
 
 

@@ -1,7 +1,7 @@
 """Commands that are killed at random moments, told to stop, doubled, or given too little room; then they go on.
 
 A server imports everything and computes nothing, so that a process forked from it begins at once. What it runs is the
-command line: ``graphsnd train`` and ``graphsnd control`` with their files and tables.
+command line: ``graphsnd train`` with its files and tables.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tests.campaign.faults import Disk
 FULL = 160
 ITERATIONS = 6
 SMALL = (
-    "--set", "steps=4", "--set", "hidden=[4]", "--set", "minibatch=4", "--set", "epochs=1", "--envs", "2",
+    "--set", "steps=4", "--set", "hidden=[4]", "--set", "minibatch=4", "--set", "epochs=1", "--set", "environments=2",
     "--iterations", str(ITERATIONS), "--device", "cpu", "--checkpoint-every", "1",
 )  # fmt: skip
 BEGIN = {
-    "train": ("navigation", "--preset", "none", "--agents", "2", "--seeds", "0,7", *SMALL),
-    "control": ("dispersion", "--agents", "3", "--targets", "0.1,unconstrained", *SMALL),
+    "train": ("navigation", "--agents", "2", "--seeds", "0,7", *SMALL),
+    "control": ("dispersion", "--agents", "3", "--target", "0.1,unconstrained", *SMALL),
 }
 # Most cases are kills, at a moment or at a call that writes; of the others each is a promise of its own.
 KINDS = ("kill",) * 4 + ("call",) * 4 + ("stop", "two", "room")
@@ -84,7 +84,7 @@ class Server:
         """
         words = ("--resume",) if has_checkpoint(folder) else BEGIN[name]
         said_how = [str(said), str(limit), str(at), str(folder)]
-        return int(self.ask("\t".join([*said_how, name, *words, "--out", str(folder)])))
+        return int(self.ask("\t".join([*said_how, "train", *words, "--out", str(folder)])))
 
     def wait(self, pid: int) -> int:
         """Return how a command ended, as ``subprocess`` does: negative for a signal."""

@@ -36,7 +36,7 @@ from graphsnd.cli.files import read_team
 from graphsnd.control import ControlledPolicy, ControlledTeam
 from graphsnd.rl import Settings, Task, train
 from graphsnd.rl.checkpoint import load_checkpoint
-from graphsnd.rl.log import Row, read_rows
+from graphsnd.rl.log import read_rows
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 from paper.cells import Cells
 from paper.experiment import Number, Scale
@@ -144,7 +144,7 @@ def _run_formats(folder: Path) -> Iterator[Format]:
             task.make_trainer("cpu").load(kept.tensors, kept.iteration)
         return kept.iteration, {key: value.tolist() for key, value in kept.tensors.items()}
 
-    yield _format("metrics.csv", folder / "metrics.csv", lambda: read_rows(folder, Row), prefix=True)
+    yield _format("metrics.csv", folder / "metrics.csv", lambda: read_rows(folder), prefix=True)
     yield _format("checkpoint", folder / "checkpoint.safetensors", resume)
 
 
