@@ -21,7 +21,7 @@ from graphsnd.cli.train import make_task
 from graphsnd.rl import PRESETS
 from graphsnd.rl.checkpoint import load_checkpoint
 from graphsnd.rl.log import read_rows
-from graphsnd.teams import Team
+from graphsnd.teams.team import Team
 
 SMALL = ("--set", "steps=6", "--set", "hidden=[8]", "--set", "minibatch=16", "--set", "environments=3", "--agents", "3")
 

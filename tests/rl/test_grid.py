@@ -17,7 +17,7 @@ from graphsnd.rl.grid import find_folder, run_stacks
 from graphsnd.rl.log import read_rows
 from graphsnd.rl.settings import BRIEF
 from graphsnd.rl.task import cut_grid
-from tests.campaign._runs import differences
+from tests.rl.run_folders import differences
 from tests.training import control_settings, control_task
 
 SMALL: dict[str, Any] = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}

@@ -22,8 +22,8 @@ from graphsnd.rl.grid import run_stacks
 from graphsnd.rl.log import read_rows
 from paper.cells import Cells
 from paper.stacks import gather_stacks, train_stacks
-from tests.campaign._runs import differences
 from tests.rl.ray_cluster import begin_command, count_iterations, kill_nodes, numbers, run_command, start_cluster
+from tests.rl.run_folders import differences
 from tests.training import control_settings, control_task
 
 ray = pytest.importorskip("ray")

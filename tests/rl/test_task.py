@@ -8,7 +8,7 @@ import pytest
 
 from graphsnd import InputError
 from graphsnd.rl import PRESETS, Settings, Task
-from graphsnd.rl.worlds.parse import parse_world
+from graphsnd.rl.worlds import parse_world
 from tests.training import control_settings, control_task
 
 TASK = control_task(4, (0.1, "unconstrained", "homogeneous"), ("complete", "matching"), (0, 3))

@@ -15,8 +15,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from graphsnd import __version__
 from graphsnd.cli.advise import advise
-from graphsnd.cli.bench import bench
-from graphsnd.cli.compare import compare
 from graphsnd.cli.demo import demo
 from graphsnd.cli.doctor import doctor
 from graphsnd.cli.measure import measure
@@ -75,7 +73,7 @@ class Command(TyperCommand):
                         name = f"{error.name}` in `--{asked} {text}"
             if name != error.name:
                 words = PYTHON.sub("", str(error).replace(f"`{error.name}`", f"`{name}`", 1))
-                error.args = (words.replace(f"{error.name}=", f"{name} ").replace("max_bytes", "--max-bytes"),)
+                error.args = (words.replace(f"{error.name}=", f"{name} "),)
             raise
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -222,7 +220,7 @@ def _options(
 
 
 app.callback(help=join_lines(_options.__doc__))(_options)
-for command in (measure, compare, advise, train, demo, bench, doctor):
+for command in (measure, advise, train, demo, doctor):
     app.command(cls=Command, help=join_lines(command.__doc__))(command)
 
 

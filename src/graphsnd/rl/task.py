@@ -24,8 +24,7 @@ from graphsnd.rl.roles import Method
 from graphsnd.rl.settings import BRIEF, Settings, check_different, largest_product
 from graphsnd.rl.streams import Streams
 from graphsnd.rl.trainer import Trainer, independent
-from graphsnd.rl.worlds import World
-from graphsnd.rl.worlds.parse import parse_world
+from graphsnd.rl.worlds import World, parse_world
 from graphsnd.rl.worlds.world import store
 
 FORMAT, VERSION = "graphsnd-training", 2
@@ -39,7 +38,7 @@ class Task:
     """A training of some runs, stacked: one for each seed, or with control one for each target, design and seed.
 
     Args:
-        world: What :func:`~graphsnd.rl.worlds.parse.parse_world` reads.
+        world: What :func:`~graphsnd.rl.worlds.parse_world` reads.
         agents: Size of the team; that of the world when None.
         options: Options of the world.
         seeds: One run for each, with the same networks and episodes in all arms.
