@@ -137,8 +137,8 @@ def time_products(trainer: Trainer, clock: Clock) -> float:
     assert isinstance(learner, IndependentLearner)
     for networks in (learner.policy, learner.critic):
         block, count = networks.blocks[0], len(networks.whole.flat)
-        for place, (leaf, _) in enumerate(block.layers):
-            weight, rows = leaf.detach(), min(settings.minibatch, settings.samples)
+        for place, leaf in enumerate(block.network.weights):
+            weight, rows = leaf.detach().mT.contiguous(), min(settings.minibatch, settings.samples)
             seen, slopes = (torch.rand(len(weight), size, rows) for size in (weight.shape[2], weight.shape[1]))
             factors = [(weight, seen), (slopes, seen.mT), (weight.mT, slopes)][: 3 if place else 2]
             best = (min(clock.seconds(partial(torch.bmm, *each), 20) for _ in range(5)) for each in factors)

@@ -16,8 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.control import DiCo, State, Status, audit_error, tracking_error
-from graphsnd.control.controllers import Measured, read_measurement
+from graphsnd.control import DiCo, State, audit_error, tracking_error
 from graphsnd.rl import Settings, Task
 from graphsnd.rl.control import Group
 from paper.control.logs import split_runs
@@ -74,12 +73,9 @@ class FaultyController(DiCo):
     _: KW_ONLY
     reading: Callable[[Tensor], Tensor]
 
-    def step(
-        self, measured: Measured, state: State, *, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, State, Status]:
-        """React to a measurement, wrongly."""
-        measurement = read_measurement(self, measured, state, generator)
-        return super().step(measurement._replace(value=self.reading(measurement.value)), state)
+    def move(self, measured: Tensor, state: State) -> Tensor:
+        """Move the estimate by what was read, which is wrong."""
+        return super().move(self.reading(measured), state)
 
 
 @dataclass(frozen=True)

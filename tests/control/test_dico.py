@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from graphsnd import InputError, graphs
-from graphsnd.behavior.points import Norm, Points
 from graphsnd.control import Controller, DiCo, Homogeneous, State, Status, Unconstrained
 from graphsnd.control.dico import Bootstrap
 from graphsnd.control.measurement import measure_points
@@ -163,11 +162,9 @@ def test_the_two_that_control_nothing(controller: Controller, scale: float) -> N
 def test_every_controller_measures_points_numbers_and_measurements(make: Callable[..., Controller]) -> None:
     values = torch.tensor([[[0.0], [0.5]]])
     controller = make(design="complete")
-    given = (values, Points(values, Norm.EUCLIDEAN), torch.tensor(0.5), measure_points("complete", values))
+    given = (values, torch.tensor(0.5), measure_points("complete", values))
     states = [controller.step(each, controller.initial())[1] for each in given]
-    assert [float(state.estimate) for state in states] == [0.5] * 4
-    half = controller.step(Points(values, Norm.HALF_L1), controller.initial())[1]
-    assert float(half.estimate) == 0.25
+    assert [float(state.estimate) for state in states] == [0.5] * 3
     for wrong in (torch.zeros(2, 2), torch.zeros(2), torch.zeros(3, 1, 2, 1)):  # neither points nor a number per run
         with pytest.raises(InputError, match="measured"):
             controller.step(wrong, controller.initial())

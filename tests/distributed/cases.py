@@ -61,7 +61,4 @@ def measurements(
     results = {"snd": library.snd(behavior, distance, **where)}
     for name, graph in GRAPHS.items():
         results[name] = library.graph_snd(behavior, graph, distance, **where)
-    # A function of the matrix that treats all pairs differently.
-    matrix = library.pairwise(behavior, distance, **where)
-    results["pairwise"] = (matrix * torch.arange(AGENTS**2).reshape(AGENTS, AGENTS).to(matrix)).sum() / 100
     return results

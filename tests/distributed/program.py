@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,6 @@ from graphsnd.distributed import shards
 from tests.distributed import cases
 
 SIZES = (1, 2, 4)
-TIMEOUT = 4  # seconds of the groups that lose a rank
 Results = dict[Any, Any]
 
 
@@ -55,83 +51,42 @@ def accumulate(results: Results, size: int, group: Any) -> None:
             results[size, "accumulator", shard, name] = merged.state(), merged.compute().to_dict()
 
 
-def count(results: Results, size: int, group: Any) -> None:
-    """Count bytes handed to the group for other ranks, and distances, of calls in one round and in several."""
-    sent, pairs, rank = [0], [0], dist.get_rank(group)
-    exchange, reduce_, totals, edges = (
-        dist.all_to_all_single, dist.all_reduce, gs.kernels.pair_totals, gs.kernels.edge_totals
-    )  # fmt: skip
-
-    def counted_exchange(out: torch.Tensor, given: torch.Tensor, outs: Any, ins: list[int], group: Any) -> None:
-        sent[0] += (sum(ins) - ins[rank]) * given.element_size()
-        exchange(out, given, outs, ins, group=group)
-
-    def counted_reduce(given: torch.Tensor, group: Any) -> None:
-        sent[0] += given.nbytes * (size > 1)
-        reduce_(given, group=group)
-
-    def counted_totals(points: Any, **options: Any) -> torch.Tensor:
-        pairs[0] += points.observations * points.agents * (points.agents - 1) // 2
-        return totals(points, **options)
-
-    def counted_edges(points: Any, given: torch.Tensor, *args: Any, **options: Any) -> torch.Tensor:
-        pairs[0] += points.observations * len(given)
-        return edges(points, given, *args, **options)
-
-    dist.all_to_all_single, dist.all_reduce = counted_exchange, counted_reduce
-    gs.kernels.pair_totals, gs.kernels.edge_totals = counted_totals, counted_edges
-    block = shards.BLOCK
-    for shard in ("agents", "observations"):
-        for gradient in (False, True):
-            for graph in (None, cases.GRAPHS["drawn"]):
-                for shards.BLOCK in (block, 80):
-                    x = cases.numbers(cases.OBSERVATIONS, cases.AGENTS, 6)
-                    own = cases.cut(x, shard, rank, size).requires_grad_(gradient)
-                    behavior = cases.FAMILIES["gaussian"](own) if own.numel() else None
-                    where = {"shard": shard, "group": group}
-                    sent[0] = pairs[0] = 0
-                    if graph is None:
-                        value = gs.distributed.snd(behavior, **where)
-                    else:
-                        value = gs.distributed.graph_snd(behavior, graph, **where)
-                    key = (size, "count", shard, gradient, graph is not None, shards.BLOCK)
-                    results[key] = sent[0], pairs[0], value.detach()
+def in_rounds(results: Results, size: int, group: Any) -> None:
+    """Exchange shards in blocks of a few observations."""
+    block, shards.BLOCK = shards.BLOCK, 80
+    x = cases.numbers(cases.OBSERVATIONS, cases.AGENTS, 6)
+    own = cases.cut(x, "agents", dist.get_rank(group), size).clone().requires_grad_()
+    value = gs.distributed.snd(cases.FAMILIES["gaussian"](own) if own.numel() else None, group=group)
+    value.backward()
+    results[size, "rounds"] = value.detach(), own.grad
     shards.BLOCK = block
-    dist.all_to_all_single, dist.all_reduce = exchange, reduce_
-    gs.kernels.pair_totals, gs.kernels.edge_totals = totals, edges
 
 
 def mistakes(rank: int) -> dict[str, Callable[[], Any]]:
     """Return calls in which rank 1 does something else than the others."""
     odd, d = rank == 1, gs.distributed
     team = gs.Deterministic(cases.numbers(12, 3, 2, seed=rank))
-    rows, flipped = team if odd else gs.Deterministic(team.actions.view(4, 3, 3, 2)), torch.zeros(3, 4).long()
-    other = gs.graphs.uniform(12, 20, seed=rank if odd else 0)
+    discrete = gs.Categorical(logits=cases.numbers(12, 3, 2))
+    other, ids = gs.graphs.uniform(12, 20, seed=rank if odd else 0), torch.arange(12) // (2 + odd)
     return {
         "observations": lambda: d.snd(gs.Deterministic(cases.numbers(12 + odd, 3, 2))),
         "agents": lambda: d.snd(gs.Deterministic(cases.numbers(12, 3 + odd, 2)), shard="observations"),
-        "features": lambda: d.snd(gs.Deterministic(cases.numbers(12, 3, 2 + odd))),
-        "dtype": lambda: d.snd(gs.Deterministic(cases.numbers(12, 3, 2).to(torch.float32 if odd else torch.float64))),
-        "family": lambda: d.snd(gs.Categorical(logits=cases.numbers(12, 3, 2)) if odd else team),
-        "kindred": lambda: d.snd(gs.Gaussian(cases.numbers(12, 3, 1), 1.0) if odd else team),
-        "distance": lambda: d.snd(
-            gs.Categorical(logits=cases.numbers(12, 3, 2)), gs.Hellinger() if odd else gs.TotalVariation()
+        "points": lambda: d.snd(gs.Deterministic(cases.numbers(12, 3, 2 + odd))),
+        "points of another dtype": lambda: d.snd(
+            gs.Deterministic(cases.numbers(12, 3, 2).to(torch.float32 if odd else torch.float64))
         ),
+        "family": lambda: d.snd(discrete if odd else team),
+        "family of the same features": lambda: d.snd(gs.Gaussian(cases.numbers(12, 3, 1), 1.0) if odd else team),
+        "distance": lambda: d.snd(discrete, gs.Hellinger() if odd else gs.TotalVariation()),
         "shard": lambda: d.snd(team, shard="observations" if odd else "agents"),
-        "no shard": lambda: d.snd(team, shard="rows" if odd else "agents"),
-        "kind": lambda: d.snd("a team" if odd else team),
-        "call": lambda: d.pairwise(team) if odd else d.snd(team),
-        "nobody": lambda: d.snd(None),
-        "one agent": lambda: d.snd(gs.Deterministic(cases.numbers(12, 1, 2)) if rank == 0 else None),
+        "call": lambda: d.graph_snd(team, other) if odd else d.snd(team),
+        "behavior of nobody": lambda: d.snd(None),
+        "behavior of one agent": lambda: d.snd(gs.Deterministic(cases.numbers(12, 1, 2)) if rank == 0 else None),
         "graph": lambda: d.graph_snd(team, other),
-        "no graph": lambda: d.graph_snd(team, None if odd else other),
-        "small graph": lambda: d.graph_snd(team, gs.graphs.complete(5)),
-        "merge": lambda: d.merge(gs.SndAccumulator(3 + odd)),
-        "accumulate": lambda: d.accumulate(gs.SndAccumulator(13), team),
-        "clusters": lambda: d.accumulate(
-            gs.SndAccumulator(12), team, torch.zeros(12, dtype=torch.int64) if odd else None
-        ),
-        "layout of a batch": lambda: d.accumulate(gs.SndAccumulator(12, clusters=True), rows, flipped),
+        "graph on fewer agents": lambda: d.graph_snd(team, gs.graphs.complete(5)),
+        "two": lambda: d.merge(gs.SndAccumulator(3 + odd)),
+        "behavior of other agents": lambda: d.accumulate(gs.SndAccumulator(13), team),
+        "clusters": lambda: d.accumulate(gs.SndAccumulator(12, clusters=True), team, ids),
     }
 
 
@@ -139,27 +94,10 @@ def refuse(results: Results, rank: int) -> None:
     for name, call in mistakes(rank).items():
         try:
             results["refused", name] = call()
-        except Exception as error:
-            results["refused", name] = f"{type(error).__name__}: {error}"
+        except gs.InputError as error:
+            results["refused", name] = str(error)
     # After all these errors the ranks are still in step.
     results["after"] = gs.distributed.snd(gs.Deterministic(cases.numbers(12, 3, 2, seed=rank)))
-
-
-def lose(results: Results, rank: int, victim: int, what: signal.Signals, group: Any) -> None:
-    """Lose a rank in the middle of a call: after the notes, and after points were exchanged."""
-    from time import perf_counter
-
-    totals, began = gs.kernels.pair_totals, perf_counter()
-
-    def die(*args: Any, **options: Any) -> torch.Tensor:
-        os.kill(os.getpid(), what)
-        return totals(*args, **options)
-
-    gs.kernels.pair_totals = die if rank == victim else totals
-    try:
-        gs.distributed.snd(gs.Deterministic(cases.numbers(12, 3, 2, seed=rank)), group=group)
-    except RuntimeError as error:
-        results["lost", what.name] = f"{type(error).__name__}: {error}", perf_counter() - began
 
 
 def main() -> None:
@@ -167,24 +105,14 @@ def main() -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=4)
     groups = {size: dist.new_group(list(range(size))) for size in SIZES}
-    short = {"timeout": timedelta(seconds=TIMEOUT)}
-    doomed = [dist.new_group([0, 1, 2], **short), dist.new_group([0, 1, 3], **short)]
-    rest = dist.new_group([0, 1, 3])  # with time to wait for each other
     results: Results = {}
     for size, group in groups.items():
         if rank < size:
-            for part in (differentiate, accumulate, count):
+            for part in (differentiate, accumulate, in_rounds):
                 part(results, size, group)
     refuse(results, rank)
     torch.save(results, folder / f"{rank}.pt")
-    if rank != 3:
-        lose(results, rank, 2, signal.SIGKILL, doomed[0])
-    if rank != 2:
-        dist.barrier(rest)
-        lose(results, rank, 3, signal.SIGSTOP, doomed[1])
-    torch.save(results, folder / f"{rank}.pt")
-    (folder / f"{rank}.done").touch()
-    os._exit(0)  # groups with a lost rank would wait for it once more
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -6,41 +6,29 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.distributed import shards
 from tests.distributed import cases
-from tests.distributed.program import SIZES, TIMEOUT
+from tests.distributed.program import SIZES, mistakes
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[Any, Any]]:
-    """What each rank found; rank 2 was killed and rank 3 stopped at the end."""
+    """What each rank found."""
     folder = tmp_path_factory.mktemp("ranks")
     command = [sys.executable, "-m", "tests.distributed.program"]
-    started = [
-        subprocess.Popen([*command, str(rank), str(folder)], cwd=ROOT, stderr=(folder / f"{rank}.txt").open("w"))
-        for rank in range(4)
-    ]
-    end = monotonic() + 300
+    started = [subprocess.Popen([*command, str(rank), str(folder)], cwd=ROOT) for rank in range(4)]
     try:
-        while not all((folder / f"{rank}.done").exists() for rank in (0, 1)):
-            failed = [rank for rank in (0, 1) if started[rank].poll()]
-            said = "".join((folder / f"{rank}.txt").read_text()[-3000:] for rank in range(4))
-            assert not failed, said
-            assert monotonic() < end, said
-            sleep(0.1)
+        assert [process.wait(300) for process in started] == [0] * 4
     finally:
         for process in started:
-            process.kill()  # the stopped one too
-            process.wait()
+            process.kill()
     return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(4)]
 
 
@@ -85,59 +73,22 @@ def test_accumulators_merge_to_what_one_collects(ranks, graph: str, shard: str) 
                     assert state[name] == part, name
 
 
-@pytest.mark.parametrize("shard", ["agents", "observations"])
-@pytest.mark.parametrize("gradient", [False, True])
-@pytest.mark.parametrize("graph", [False, True])
-def test_the_model_counts_bytes_and_pairs(ranks, shard: str, gradient: bool, graph: bool) -> None:
+def test_several_rounds_are_one(ranks) -> None:
     for size in SIZES:
-        counts = cases.SHARDS[size] if shard == "agents" else [cases.AGENTS] * size
-        edges = cases.GRAPHS["drawn"].m if graph else None
-        model = gs.distributed.load(
-            counts, cases.OBSERVATIONS, 4, shard=shard, gradient=gradient, edges=edges, itemsize=8,
-        )  # fmt: skip
-        for block in (shards.BLOCK, 80):
-            found = [ranks[rank][size, "count", shard, gradient, graph, block] for rank in range(size)]
-            assert max(sent for sent, _, _ in found) == model.sent
-            most = max(pairs for _, pairs, _ in found)
-            # Shares of observations that users chose are not even.
-            even = max(cases.SHARES[size]) if shard == "observations" else -(-cases.OBSERVATIONS // size)
-            assert most == model.pairs // -(-cases.OBSERVATIONS // size) * even
-            assert sum(pairs for _, pairs, _ in found) == cases.OBSERVATIONS * (edges or 36)
-            torch.testing.assert_close(found[0][2], ranks[0][size, "count", shard, gradient, graph, shards.BLOCK][2])
+        for rank in range(size):
+            value, slopes = ranks[rank][size, "rounds"]
+            whole, own = ranks[rank][size, "gaussian", "agents", "snd"]
+            torch.testing.assert_close(value, whole, rtol=1e-12, atol=0)
+            if own is not None:
+                torch.testing.assert_close(slopes, own, rtol=1e-10, atol=1e-14)
 
 
-EXPECTED = {
-    "observations": ("12 on rank 0 and 13 on rank 1", "`observations`"),
-    "agents": ("3 on rank 0 and 4 on rank 1", "`agents`"),
-    "features": ("2 on rank 0 and 3 on rank 1", "`features`"),
-    "dtype": ("float64", "float32"),
-    "family": ("Deterministic", "Categorical"),
-    "kindred": ("Deterministic", "Gaussian"),
-    "distance": ("TotalVariation", "Hellinger"),
-    "shard": ("agents on rank 0 and observations on rank 1", "`shard`"),
-    "no shard": ("`shard` to be one of agents, observations", "rows"),
-    "kind": ("`behavior`", "of type str"),
-    "call": ("snd on rank 0 and pairwise on rank 1", "`call`"),
-    "nobody": ("on at least one rank", "None on all"),
-    "one agent": ("at least 2 agents over all ranks", "got 1"),
-    "graph": ("`graph` alike on all ranks", "on rank 1"),
-    "no graph": ("`graph` to be a graphsnd.Graph", "NoneType"),
-    "small graph": ("on the behaviour's 12 agents", "a graph on 5"),
-    "merge": ("3 on rank 0 and 4 on rank 1", "`team`"),
-    "accumulate": ("of 13 agents over all ranks", "got 12"),
-    "clusters": ("`clusters` to be None", "tensor"),
-    "layout of a batch": ("`clusters` laid out as the observations", "got (3, 4)"),
-}
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_mistakes_of_one_rank_are_errors_on_all(ranks, name: str) -> None:
+def test_what_ranks_say_differently_is_an_error_on_all(ranks) -> None:
     for rank in range(4):
-        message = ranks[rank]["refused", name]
-        assert isinstance(message, str), message
-        for words in EXPECTED[name]:
-            assert words in message
-        assert message.startswith("InputError"), message
+        for name in mistakes(rank):
+            message = ranks[rank]["refused", name]
+            assert isinstance(message, str), name
+            assert f"`{name.split()[0]}`" in message, message
 
 
 def test_ranks_stay_in_step_after_errors(ranks) -> None:
@@ -148,7 +99,6 @@ def test_ranks_stay_in_step_after_errors(ranks) -> None:
 
 def test_the_example_says_the_same_on_two_ranks(capsys: pytest.CaptureFixture[str]) -> None:
     example = ROOT / "examples/sharded_team.py"
-    assert len(example.read_text().splitlines()) <= 60
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(example)]
     found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
     with torch.random.fork_rng():
@@ -156,16 +106,3 @@ def test_the_example_says_the_same_on_two_ranks(capsys: pytest.CaptureFixture[st
     alone = capsys.readouterr().out
     assert found.count("SND") == 4
     assert found == alone
-
-
-@pytest.mark.parametrize("what", ["SIGKILL", "SIGSTOP"])
-def test_a_lost_rank_is_an_error_within_the_timeout(ranks, what: str) -> None:
-    for rank in (0, 1):
-        message, seconds = ranks[rank]["lost", what]
-        assert message.startswith(("RuntimeError", "DistBackendError"))
-        assert seconds < 2 * TIMEOUT
-    messages = [ranks[rank]["lost", what][0] for rank in (0, 1)]
-    assert any(
-        ("reset" if what == "SIGKILL" else "Timed out") in message or "closed" in message for message in messages
-    )
-    assert ("lost", what) not in ranks[2 if what == "SIGKILL" else 3]

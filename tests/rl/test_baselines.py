@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,18 @@ def _close(one: Tensor, two: Tensor, name: str) -> None:
 
 
 def _named(block: Block, who: str) -> dict[str, Tensor]:
-    layers = enumerate(block.layers)
-    return {
-        f"{who}.{i}.{kind}": part for i, pair in layers for kind, part in zip(("weight", "bias"), pair, strict=True)
-    }
+    """The layers as they were stored, for columns."""
+    parts = {"weight": block.network.flat()[0], "bias": block.network.flat()[1]}
+    return {f"{who}.{i}.{kind}": part.mT for kind, each in parts.items() for i, part in enumerate(each)}
+
+
+def _by_rows(flat: Tensor, block: Block) -> Tensor:
+    """Parameters that were stored with weights [out, in], with weights [in, out]."""
+    flat, at = flat.clone(), 0
+    for a, b in pairwise(block.network.sizes):
+        flat[..., at : at + a * b] = flat[..., at : at + a * b].unflatten(-1, (b, a)).mT.flatten(-2)
+        at += a * b + -(a * b) % 4 + b + -b % 4
+    return flat
 
 
 @pytest.mark.parametrize(
@@ -66,7 +75,8 @@ def test_independent_update(name: str, make: Callable[[], Navigation | SimpleSpr
     def split(flat: Tensor) -> tuple[Tensor, Tensor]:
         """Actor, critic and the head's own parameters lay in one tensor, in this order."""
         end = actors - own
-        return torch.cat([flat[..., :end], flat[..., end + critics :]], -1), flat[..., end : end + critics]
+        parts = torch.cat([flat[..., :end], flat[..., end + critics :]], -1), flat[..., end : end + critics]
+        return _by_rows(parts[0], learner.policy.whole), _by_rows(parts[1], learner.critic.whole)
 
     for place, (mine, part) in enumerate(
         zip((learner.policy.flat, learner.critic.flat), split(data["state.parameters"]), strict=True)
@@ -90,7 +100,7 @@ def test_independent_update(name: str, make: Callable[[], Navigation | SimpleSpr
 def _layers_of(learner: IndependentLearner) -> list[Tensor]:
     """The actors' weights and biases, with the zeros after each."""
     flat, leaves = learner.policy.flat.flatten(0, 1), learner.policy.whole.leaves
-    count = 2 * len(learner.policy.whole.layers)
+    count = 2 * len(learner.policy.whole.network.weights)
     return [torch.zeros(len(flat), -(-leaf.numel() // len(flat) // 4) * 4) for leaf in leaves[:count]]
 
 

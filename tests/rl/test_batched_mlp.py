@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 import torch
 
-from graphsnd.rl.batched_mlp import fold_tanh, run_folded, to_columns
-from graphsnd.teams.engine import run_layers
-
-
-def _layers(
-    sizes: tuple[int, ...], networks: int, generator: torch.Generator
-) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    def draw(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
-
-    return [(draw(networks, b, a), draw(networks, b, 1)) for a, b in pairwise(sizes)]
+from graphsnd.rl.batched_mlp import fold_columns, run_folded, to_columns
+from graphsnd.teams import StackedMLP
 
 
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 @pytest.mark.parametrize("sizes", [(3, 2), (3, 5, 1), (4, 6, 5, 2)])
 def test_same_as_rows(activation: str, sizes: tuple[int, ...], generator: torch.Generator) -> None:
+    network = StackedMLP.create((3,), sizes, generator=generator, activation=activation, init="linear").double()
     inputs = torch.randn(3, sizes[0], 7, generator=generator, dtype=torch.float64)
-    mine = _layers(sizes, 3, generator)
-    flat = [part for layer in mine for part in layer]
-    found = run_folded(inputs, fold_tanh(mine, activation), activation)
-    expected = run_layers(inputs.mT, [w.mT for w, _ in mine], [b.mT for _, b in mine], activation).mT
+    found, expected = run_folded(inputs, fold_columns(network), activation), network(inputs.mT).mT
     torch.testing.assert_close(found, expected)
     weight = torch.randn(found.shape, generator=generator, dtype=torch.float64)
-    for one, two in zip(
-        torch.autograd.grad((found * weight).sum(), flat),
-        torch.autograd.grad((expected * weight).sum(), flat),
-        strict=True,
-    ):
+    slopes = (torch.autograd.grad((each * weight).sum(), list(network.parameters())) for each in (found, expected))
+    for one, two in zip(*slopes, strict=True):
         torch.testing.assert_close(one, two)
 
 

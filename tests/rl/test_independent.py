@@ -72,7 +72,7 @@ def _alone(actor, critic, world, seen, actions, old, advantage, returns):  # typ
         """Outputs, and the parameters that are left."""
         at, hidden = 0, seen.double()  # every piece begins at a multiple of 4
         for last, (a, b) in ((False, (world.observation_features, 8)), (False, (8, 8)), (True, (8, out))):
-            weight, bias = flat[at : at + a * b].view(b, a), flat[at + _four(a * b) :][:b]
+            weight, bias = flat[at : at + a * b].view(a, b).T, flat[at + _four(a * b) :][:b]
             hidden = torch.nn.functional.linear(hidden, weight, bias)
             hidden = hidden if last else hidden.tanh()
             at += _four(a * b) + _four(b)
@@ -183,7 +183,7 @@ def _central_loop(flat: torch.Tensor, seen: torch.Tensor, function: Callable[[fl
     for last, width in ((False, 8), (False, 8), (True, 1)):
         size, outputs = len(hidden), []
         for unit in range(width):
-            weights = numbers[at + unit * size : at + (unit + 1) * size]
+            weights = numbers[at + unit : at + size * width : width]
             bias = numbers[at + _four(size * width) + unit]
             outputs.append(sum(w * x for w, x in zip(weights, hidden, strict=True)) + bias)
         at += _four(size * width) + _four(width)

@@ -1,22 +1,22 @@
-"""The contract of a controller, its state and its report, and the two controllers that control nothing."""
+"""What controllers have in common, their state and their report, and the two that control nothing."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from graphsnd.behavior.points import Norm, Points
 from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Complete, Design
 from graphsnd.designs.design import as_design
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
 
-Measured = Tensor | Points | Measurement
+Measured = Tensor | Measurement
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,27 +100,29 @@ class Status:
         return "\n".join(lines)
 
 
-class Controller(Protocol):
+class Controller(ABC):
     """Chooses the scale of the agents' deviations. It is immutable; its state goes in and comes out.
+
+    A controller of your own says how a measurement moves the estimate, and which scale follows from an estimate.
+
+    Attributes:
+        design: The pairs to measure, where ``step`` is given points.
+        through: Whether gradients flow through measurements into the scale.
 
     Example:
         >>> from graphsnd.control import DiCo
-        >>> dico = DiCo(0.1, design="matching")  # any controller: its state goes in and comes out
+        >>> dico = DiCo(0.1, design="matching")
         >>> scale, state, status = dico.step(torch.tensor(0.2), dico.initial())
         >>> round(float(scale), 6), int(state.steps), bool(dico.scale(state) == scale)
         (0.5, 1, True)
     """
 
-    @property
-    def design(self) -> Design | Graph | str:
-        """The pairs to measure, where ``step`` is given points."""
+    design: Design | Graph | str
+    through: bool
 
-    @property
-    def through(self) -> bool:
-        """Whether gradients flow through measurements into the scale."""
-
-    def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
-        """Return the state before the first measurement; of the target's shape when ``shape`` is None."""
+    def initial(self, shape: Sequence[int] = (), device: torch.device | str | None = None) -> State:
+        """Return the state before the first measurement, ``[]`` or ``[runs]``."""
+        return State.start(shape, device)
 
     def step(
         self, measured: Measured, state: State, *, generator: torch.Generator | None = None
@@ -135,41 +137,54 @@ class Controller(Protocol):
 
         Returns:
             The scale, float64; the next state, without gradient; and what happened.
+
+        Raises:
+            InputError: For a measurement that is neither one number nor one for each run of the state.
         """
+        value, empty = self.read(measured, state, generator)
+        # Nothing else can be a diversity, and must not stay in the estimate for ever.
+        valid = torch.isfinite(value) & (value >= 0)
+        raw = torch.where(valid, value, state.estimate)
+        estimate = torch.where(valid, self.move(raw, state), state.estimate)
+        begun = state.begun | valid
+        scale, saturated = self.react(estimate, begun)
+        after = State(estimate.detach(), begun, state.steps + 1)
+        flags = (saturated, valid & (raw.detach() == 0), empty, ~valid)
+        return scale, after, Status(self._goal(raw), value.detach(), after.estimate, scale.detach(), *flags)
+
+    def read(self, measured: Measured, state: State, generator: torch.Generator | None) -> Measurement:
+        """Return the measurement that was given, or that of the design on the points that were given."""
+        if isinstance(measured, Tensor):
+            if measured.dim() == 3:
+                measured = measure_points(self.design, measured, generator)
+            else:
+                measured = Measurement(measured.double(), torch.zeros_like(measured, dtype=torch.bool))
+        wanted = state.estimate.shape
+        if any(part.shape not in ((), wanted) for part in measured):
+            expected = f"to be [], one number for each run {tuple(wanted)}, or points [observations, agents, features]"
+            raise InputError("measured", expected, [tuple(part.shape) for part in measured])
+        value, empty = (part.expand(wanted) for part in measured)
+        return Measurement(value if self.through else value.detach(), empty)
+
+    @abstractmethod
+    def move(self, measured: Tensor, state: State) -> Tensor:
+        """Return the estimate after a valid measurement."""
+
+    @abstractmethod
+    def react(self, estimate: Tensor, begun: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the scale for an estimate, and whether bounds clipped it."""
 
     def scale(self, state: State) -> Tensor:
         """Return the scale without a new measurement, as for rollouts."""
+        return self.react(state.estimate, state.begun)[0]
 
-
-def read_measurement(
-    controller: Controller, measured: Measured, state: State, generator: torch.Generator | None
-) -> Measurement:
-    """Return the measurement that a controller was given, or that of its design on the points it was given.
-
-    Raises:
-        InputError: For a measurement that is neither one number nor one for each run of the state.
-    """
-    if isinstance(measured, Tensor) and measured.dim() == 3:
-        measured = Points(measured, Norm.EUCLIDEAN)
-    if isinstance(measured, Points):
-        measured = measure_points(controller.design, measured.values, generator, norm=measured.norm)
-    elif isinstance(measured, Tensor):
-        measured = Measurement(measured.double(), torch.zeros_like(measured, dtype=torch.bool))
-    wanted = state.estimate.shape
-    if any(part.shape not in ((), wanted) for part in measured):
-        expected = f"to be [], one number for each run {tuple(wanted)}, or points [observations, agents, features]"
-        raise InputError("measured", expected, [tuple(part.shape) for part in measured])
-    value, empty = (part.expand(wanted) for part in measured)
-    return Measurement(value if controller.through else value.detach(), empty)
-
-
-def is_diversity(value: Tensor) -> Tensor:
-    """Return where a value can be a diversity: finite and not negative. Nothing waits for the device."""
-    return torch.isfinite(value) & (value >= 0)
+    def _goal(self, measured: Tensor) -> Tensor | None:
+        """Return the wanted diversity in the shape of a measurement; None without one."""
+        return None
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(Controller):
     """A scale that no measurement changes; they are reported all the same."""
 
     design: Design | Graph | str = Complete()  # noqa: RUF009
@@ -180,24 +195,13 @@ class Constant:
     def __post_init__(self) -> None:
         object.__setattr__(self, "design", as_design(self.design))
 
-    def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
-        """Return the state before the first measurement."""
-        return State.start(shape or (), device)
+    def move(self, measured: Tensor, state: State) -> Tensor:
+        """Return the measurement."""
+        return measured
 
-    def step(
-        self, measured: Measured, state: State, *, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, State, Status]:
-        """Report the measurement, see :meth:`Controller.step`."""
-        measurement = read_measurement(self, measured, state, generator)
-        raw, valid = measurement.value, is_diversity(measurement.value)
-        estimate = torch.where(valid, raw, state.estimate)
-        after = State(estimate, state.begun | valid, state.steps + 1)
-        scale, no = torch.full_like(raw, self.value), torch.zeros_like(valid)
-        return scale, after, Status(None, raw, estimate, scale, no, raw == 0, measurement.empty, ~valid)
-
-    def scale(self, state: State) -> Tensor:
-        """Return the same scale for every state."""
-        return torch.full_like(state.estimate, self.value)
+    def react(self, estimate: Tensor, begun: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the same scale for every estimate."""
+        return torch.full_like(estimate, self.value), torch.zeros_like(begun)
 
 
 @dataclass(frozen=True)

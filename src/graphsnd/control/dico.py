@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from typing_extensions import Self
 
-from graphsnd.control.controllers import Measured, State, Status, is_diversity, read_measurement
+from graphsnd.control.controllers import Controller, State
 from graphsnd.designs import Complete, Design
 from graphsnd.designs.design import as_design
 from graphsnd.errors import InputError, check_number, check_tensor, check_type, number
@@ -35,7 +35,7 @@ class Bootstrap(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class DiCo:
+class DiCo(Controller):
     r"""Hold the diversity of ``shared + scale * deviation`` at a target.
 
     .. math:: \hat d_t = (1 - \tau) \hat d_{t-1} + \tau d_t, \qquad
@@ -81,11 +81,11 @@ class DiCo:
         for name, value in (checked | {"design": as_design(self.design)}).items():
             object.__setattr__(self, name, value)
 
-    def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
+    def initial(self, shape: Sequence[int] = (), device: torch.device | str | None = None) -> State:
         """Return the state before the first measurement; of the target's shape and device unless told."""
         if isinstance(self.target, Tensor):
-            return State.start(self.target.shape if shape is None else shape, device or self.target.device)
-        return State.start(shape or (), device)
+            shape, device = shape or self.target.shape, device or self.target.device
+        return super().initial(shape, device)
 
     def retarget(self, target: float | Tensor) -> Self:
         """Return the same controller with another target, which is not checked: that would wait for the device."""
@@ -93,36 +93,22 @@ class DiCo:
         object.__setattr__(other, "target", target)
         return other
 
-    def step(
-        self, measured: Measured, state: State, *, generator: torch.Generator | None = None
-    ) -> tuple[Tensor, State, Status]:
-        """Update with the diversity of the unscaled deviations, see :meth:`~graphsnd.control.Controller.step`."""
-        measurement = read_measurement(self, measured, state, generator)
-        target = torch.zeros_like(measurement.value.detach()) + self.target
-        valid = is_diversity(measurement.value)
-        # A measurement that is not finite must not stay in the estimate for ever.
-        raw = torch.where(valid, measurement.value, state.estimate)
-        moved = (1 - self.tau) * state.estimate + self.tau * raw
-        moved = torch.where(state.begun, moved, target if self.bootstrap is Bootstrap.TARGET else raw)
-        estimate = torch.where(valid, moved, state.estimate)
-        begun = state.begun | valid
-        scale, saturated = self._scale(estimate, begun)
-        after = State(estimate.detach(), begun, state.steps + 1)
-        flags = (saturated, valid & (raw.detach() == 0), measurement.empty, ~valid)
-        return scale, after, Status(target, measurement.value.detach(), after.estimate, scale.detach(), *flags)
+    def move(self, measured: Tensor, state: State) -> Tensor:
+        """Return the smoothed estimate; the first one by the bootstrap."""
+        first = self._goal(measured) if self.bootstrap is Bootstrap.TARGET else measured
+        return torch.where(state.begun, (1 - self.tau) * state.estimate + self.tau * measured, first)
 
-    def scale(self, state: State) -> Tensor:
-        """Return the target over the estimate within the bounds; 1 before anything was measured."""
-        return self._scale(state.estimate, state.begun)[0]
-
-    def _scale(self, estimate: Tensor, begun: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the scale, and whether the bounds clipped it."""
+    def react(self, estimate: Tensor, begun: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the target over the estimate, and whether the bounds clipped it; 1 before anything was measured."""
         low, high = self.bounds
         positive = estimate > 0
         # The inner where keeps the gradient of a division by 0 out of the sum.
         wanted = torch.where(positive, self.target / torch.where(positive, estimate, 1.0), torch.inf)
         clipped = begun & ((wanted < low) | (wanted > high))
         return torch.where(begun, wanted.clamp(low, high), 1.0), clipped
+
+    def _goal(self, measured: Tensor) -> Tensor:
+        return torch.zeros_like(measured.detach()) + self.target
 
 
 def _check_target(target: float | Tensor) -> float | Tensor:

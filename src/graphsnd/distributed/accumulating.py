@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import reduce
 from typing import Any
 
-import torch
-from safetensors.torch import load, save
 from torch import Tensor
 
 from graphsnd.behavior import Behavior
-from graphsnd.behavior.behavior import as_distance
-from graphsnd.distributed.ranks import Note, Ranks, shorten
-from graphsnd.distributed.shards import find_distance, find_entry, make_shards
+from graphsnd.distributed.ranks import Ranks
+from graphsnd.distributed.shards import make_shards
 from graphsnd.errors import InputError, as_tensor, check_clusters
 from graphsnd.estimation import SndAccumulator
-from graphsnd.estimation.accumulator import TENSORS, fingerprint
+from graphsnd.estimation.accumulator import fingerprint
 
 
 def accumulate(
@@ -39,7 +37,7 @@ def accumulate(
         group: A process group; all processes when None.
 
     Raises:
-        InputError: On all ranks, where one of them has other or wrong arguments; nothing was added then.
+        InputError: For wrong arguments; on all ranks, where their arguments differ. Nothing was added then.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -49,19 +47,15 @@ def accumulate(
         >>> gs.distributed.merge(accumulator).compute().value
         4.0
     """
-
-    def describe() -> Note:
-        note = _describe(accumulator, "accumulate")
-        accumulator._check_batch(behavior, clusters)
-        return note | {"cluster ids": shorten(as_tensor(clusters))}
-
-    known = getattr(accumulator, "distance", None)
-    shards = make_shards(describe, behavior, known, "agents", group)
+    accumulator._check_batch(behavior, clusters)
+    alike = {"team": accumulator.agents, "graph": fingerprint(accumulator.graph), "family": accumulator.family}
+    alike["clusters"] = None if clusters is None else hash(tuple(as_tensor(clusters).flatten().tolist()))
+    shards = make_shards("accumulate", behavior, accumulator.distance, "agents", group, **alike)
     if shards.agents != accumulator.agents:
         raise InputError("behavior", f"of {accumulator.agents} agents over all ranks", shards.agents)
-    groups = check_clusters(clusters, shards.batch_shape)
-    accumulator.distance = find_distance(shards.notes, as_distance(behavior, known) if behavior else known)
-    accumulator.family = find_entry(shards.notes, "family")
+    layout = max((share.batch_shape for share in shards.shares), key=len)  # of the rank that says most of it
+    groups = check_clusters(clusters, layout)
+    accumulator.distance, accumulator.family = shards.common["distance"], shards.common["family"]
     for parts, points in shards.blocks():
         if points.observations:
             accumulator._add(points, None if groups is None else groups[slice(*parts[shards.ranks.rank])])
@@ -86,25 +80,4 @@ def merge(accumulator: SndAccumulator, *, group: Any = None) -> SndAccumulator:
         >>> print(gs.distributed.merge(accumulator).compute())
         SND 4 ± unknown (2-Wasserstein of actions, all 3 pairs, 1 observation)
     """
-    ranks = Ranks.of(group)
-
-    def prepare() -> tuple[Note, tuple[dict[str, Any], bytes]]:
-        note, state = _describe(accumulator, "merge"), accumulator.state()
-        message = save({name: state[name].contiguous() for name in TENSORS})
-        own = {"bytes": len(message), "observations": state["observations"]}
-        return note | {"own": own}, (state, message)
-
-    notes, (state, message) = ranks.agree(prepare)
-    distance = find_distance(notes, accumulator.distance)
-    state |= {"family": find_entry(notes, "family"), "distance": distance and repr(distance)}
-    sent = torch.frombuffer(bytearray(message), dtype=torch.uint8)
-    parts = ranks.exchange([sent] * ranks.size, [(note["own"]["bytes"],) for note in notes])
-    states = (state | note["own"] | load(bytes(part.tolist())) for note, part in zip(notes, parts, strict=True))
-    made = [SndAccumulator.from_state(each, graph=accumulator.graph, distance=distance) for each in states]
-    return reduce(SndAccumulator.merge, made)
-
-
-def _describe(accumulator: SndAccumulator, call: str) -> Note:
-    note = {"call": call, "team": accumulator.agents, "graph": fingerprint(accumulator.graph)}
-    note |= {"family": accumulator.family, "distance": shorten(accumulator.distance)}
-    return note | {"clusters": accumulator.clusters}
+    return reduce(SndAccumulator.merge, Ranks.of(group).share(copy(accumulator)))

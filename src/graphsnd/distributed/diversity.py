@@ -1,9 +1,9 @@
-"""SND, Graph-SND and all distances of a team in shards, differentiable."""
+"""SND and Graph-SND of a team in shards, differentiable."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +14,11 @@ from torch.autograd.function import once_differentiable
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.points import Points
-from graphsnd.distributed.ranks import Note
 from graphsnd.distributed.shards import Shards, make_shards
 from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.graphs import Graph
 from graphsnd.graphs.graph import check_graph, normalised_weights
 from graphsnd.sums import total
-
-Measure = Callable[[Points], Tensor]  # of all agents on some observations: a sum over them, differentiable
 
 
 def snd(
@@ -46,14 +43,14 @@ def snd(
         Scalar tensor, differentiable, the same bits on all ranks.
 
     Raises:
-        InputError: On all ranks, where one of them has other or wrong arguments.
+        InputError: For wrong arguments; on all ranks, where their arguments differ.
 
     Example:
         >>> import torch, graphsnd as gs
         >>> gs.distributed.snd(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         tensor(4.)
     """
-    shards = make_shards(lambda: {"call": "snd"}, behavior, distance, shard, group)
+    shards = make_shards("snd", behavior, distance, shard, group)
     return _mean(shards, lambda points: total(kernels.pair_totals(points)), math.comb(shards.agents, 2))
 
 
@@ -74,7 +71,7 @@ def graph_snd(
         Scalar tensor, differentiable, the same bits on all ranks.
 
     Raises:
-        InputError: On all ranks, where one of them has other or wrong arguments.
+        InputError: For wrong arguments; on all ranks, where their arguments differ.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -82,12 +79,8 @@ def graph_snd(
         >>> gs.distributed.graph_snd(team, gs.Graph(3, torch.tensor([[0, 1], [0, 2]])))
         tensor(4.5000)
     """
-
-    def describe() -> Note:
-        check_graph(graph, getattr(graph, "n", 0))  # that it is one
-        return {"call": "graph_snd", "graph": fingerprint(graph)}
-
-    shards = make_shards(describe, behavior, distance, shard, group)
+    check_graph(graph, getattr(graph, "n", 0))  # that it is one
+    shards = make_shards("graph_snd", behavior, distance, shard, group, graph=fingerprint(graph))
     check_graph(graph, shards.agents)
     edges = graph.edges.to(shards.like.values.device)
     weights, whole = normalised_weights(graph, edges.device)
@@ -97,82 +90,39 @@ def graph_snd(
     )
 
 
-def pairwise(
-    behavior: Behavior | None, distance: Distance | None = None, *, shard: str = "agents", group: Any = None
-) -> Tensor:
-    """:func:`graphsnd.pairwise` of a team in shards: the whole matrix on every rank, so for teams whose matrix fits.
-
-    Its ``backward`` is a collective call too: every rank makes it, with the same gradient at the matrix.
+def _mean(shards: Shards, measure: Callable[[Points], Tensor], count: float) -> Tensor:
+    """Return a sum over observations and pairs as a mean, with a gradient where a rank asks for one.
 
     Args:
-        behavior: This rank's shard; None for an empty one.
-        distance: Distance object; the family's default when None.
-        shard: ``agents`` or ``observations``.
-        group: A process group; all processes when None.
-
-    Returns:
-        Symmetric ``[n, n]`` matrix in the order of the ranks, differentiable.
-
-    Raises:
-        InputError: On all ranks, where one of them has other or wrong arguments.
-
-    Example:
-        >>> import torch, graphsnd as gs
-        >>> gs.distributed.pairwise(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))[0]
-        tensor([0., 3., 6.])
+        shards: The team's shards.
+        measure: Returns the sum, of all agents on some observations.
+        count: Number of pairs.
     """
-    shards = make_shards(lambda: {"call": "pairwise"}, behavior, distance, shard, group)
-
-    def measure(points: Points) -> Tensor:
-        weight = torch.full((points.observations,), 1 / shards.observations, dtype=torch.float64)
-        return kernels.pair_matrix(points, weight.to(points.values.device))
-
-    shape = (shards.agents, shards.agents)
-    matrix = (
-        _Matrix.apply(shards.given(), shards, measure, shape) if shards.gradient else _sum(shards, measure, shape)[0]
-    )
-    return matrix.to(shards.like.result_dtype)
-
-
-def _mean(shards: Shards, measure: Measure, count: float) -> Tensor:
-    """Return a sum over observations and pairs as a mean, with a gradient where a rank asks for one."""
-    sums, slopes = _sum(shards, measure, (), torch.ones(()) if shards.gradient else None)
+    sums = torch.zeros((), dtype=torch.float64, device=shards.like.values.device)
+    slopes = torch.empty_like(shards.given()) if shards.gradient else None
+    for parts, points in shards.blocks():
+        if slopes is None:
+            sums += measure(points) if points.observations else 0
+            continue
+        # The gradient is computed with the sum, since backward must not wait for other ranks.
+        own = values = points.values.detach()
+        if points.observations:
+            with torch.enable_grad():
+                part = measure(replace(points, values=values.requires_grad_()))
+            sums, own = sums + part.detach(), torch.autograd.grad(part, values)[0]
+        if shards.shard == "observations":
+            slopes = own
+        else:
+            for (a, b), back in zip(parts, shards.return_gradients(own, parts), strict=True):
+                slopes[a:b] = back
+    sums = shards.ranks.add(sums)
     if slopes is not None:
         sums = _Sum.apply(shards.given(), sums, slopes)
     return (sums / (shards.observations * count)).to(shards.like.result_dtype)
 
 
-def _sum(
-    shards: Shards, measure: Measure, shape: Sequence[int], grad: Tensor | None = None
-) -> tuple[Tensor, Tensor | None]:
-    """Return a sum over the observations of all ranks, float64; and the gradient at this rank's points.
-
-    Args:
-        shards: The team's shards.
-        measure: What is summed, of the given shape.
-        shape: Shape of the sum.
-        grad: At the sum, the same on all ranks; None for no gradient.
-    """
-    sums = torch.zeros(tuple(shape), dtype=torch.float64, device=shards.like.values.device)
-    slopes = None if grad is None else torch.empty_like(shards.given())
-    for parts, points in shards.blocks():
-        values = points.values.detach().requires_grad_() if grad is not None else None
-        if points.observations:
-            with torch.set_grad_enabled(grad is not None):
-                part = measure(points if values is None else replace(points, values=values))
-            sums += part.detach()
-        if slopes is not None and grad is not None and values is not None:
-            there = torch.autograd.grad(part, values, grad.to(part))[0] if len(values) else values.detach()
-            if shards.shard == "observations":
-                slopes = there
-            else:
-                for (a, b), back in zip(parts, shards.return_gradients(there, parts), strict=True):
-                    slopes[a:b] = back
-    return shards.ranks.add(sums), slopes
-
-
 class _Sum(torch.autograd.Function):
-    """A sum whose gradient was computed with it, since backward must not wait for other ranks."""
+    """A sum whose gradient is known."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, sums: Tensor, slopes: Tensor) -> Tensor:
@@ -184,17 +134,3 @@ class _Sum(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         (slopes,) = ctx.saved_tensors
         return slopes * grad, None, None
-
-
-class _Matrix(torch.autograd.Function):
-    """All distances, measured again in the backward pass."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, shards: Shards, measure: Measure, shape: Sequence[int]) -> Tensor:
-        ctx.shards, ctx.measure = shards, measure
-        return _sum(shards, measure, shape)[0]
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return _sum(ctx.shards, ctx.measure, grad.shape, grad)[1], None, None, None

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from graphsnd.control.actions import ActionDistribution, NormalActions, action_distribution
 from graphsnd.kernels.threads import limit_threads, map_threads
 from graphsnd.rl.adam import Adam
-from graphsnd.rl.batched_mlp import Layers, fold_tanh, run_folded, to_columns
+from graphsnd.rl.batched_mlp import Layers, fold_columns, run_folded, to_columns
 from graphsnd.rl.ppo import clipped_loss
 from graphsnd.rl.roles import Critic, Learner, Policy
 from graphsnd.rl.rollout import Minibatch
@@ -40,7 +40,7 @@ CACHED = 2**19  # floats of a hidden layer that a block may hold on a CPU, so th
 
 
 class Block:
-    """Consecutive networks with layers that are views of their parameters.
+    """Consecutive networks whose layers are views of their parameters.
 
     Args:
         flat: ``[networks, parameters]``.
@@ -53,21 +53,18 @@ class Block:
     def __init__(
         self, flat: Tensor, batch: Sequence[int], sizes: Sequence[int], activation: str, head: Head | None = None
     ) -> None:
-        self.flat, self.batch, self.activation, self.head = flat, tuple(batch), activation, head
-        self.leaves: list[Tensor] = []
+        self.flat, self.head = flat, head
+        self.leaves: list[nn.Parameter] = []
         self.folded: Layers | None = None
-        self.layers = [
-            (self._view((len(flat), b, a)).requires_grad_(), self._view((len(flat), b, 1)).requires_grad_())
-            for a, b in pairwise(sizes)
-        ]
+        layers = [(self._view((*batch, a, b)), self._view((*batch, 1, b))) for a, b in pairwise(sizes)]
+        self.network = StackedMLP(*zip(*layers, strict=True), activation=activation)
         for name, old in [] if head is None else list(head.named_parameters()):
-            setattr(head, name, nn.Parameter(self._view(old.shape)))
-            self.leaves[-1] = getattr(head, name)
+            setattr(head, name, self._view(old.shape))
 
     def run(self, inputs: Tensor) -> Tensor:
         """Return outputs ``[*batch, rows, out]`` for columns ``[networks, features, rows]``."""
-        folded = self.folded or fold_tanh(self.layers, self.activation)
-        return run_folded(inputs, folded, self.activation).mT.unflatten(0, self.batch)
+        outputs = run_folded(inputs, self.folded or fold_columns(self.network), self.network.activation)
+        return outputs.mT.unflatten(0, self.network.batch)
 
     def distribution(self, inputs: Tensor) -> ActionDistribution:
         """Return the action distribution, batch ``[*batch, rows]``, for columns ``[networks, features, rows]``."""
@@ -83,12 +80,12 @@ class Block:
         parts = torch.autograd.grad(loss, self.leaves)
         return torch.cat([_pad(part.reshape(len(self.flat), -1)) for part in parts], -1)
 
-    def _view(self, shape: Sequence[int]) -> Tensor:
+    def _view(self, shape: Sequence[int]) -> nn.Parameter:
         """Return the next piece of the parameters, which becomes a leaf."""
         start = sum(_padded_size(leaf.numel() // len(self.flat)) for leaf in self.leaves)
-        view = self.flat.detach()[:, start : start + math.prod(shape) // len(self.flat)].view(*shape)
-        self.leaves.append(view)
-        return view
+        piece = self.flat.detach()[:, start : start + math.prod(shape) // len(self.flat)]
+        self.leaves.append(nn.Parameter(piece.view(*shape)))
+        return self.leaves[-1]
 
 
 class IndependentNetworks:
@@ -124,7 +121,7 @@ class IndependentNetworks:
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Within it parameters do not change, and are folded only once."""
-        self.whole.folded = fold_tanh(self.whole.layers, self.whole.activation)
+        self.whole.folded = fold_columns(self.whole.network)
         try:
             yield
         finally:
@@ -166,12 +163,8 @@ class IndependentPolicy(IndependentNetworks, Policy):
 
     def team(self, run: int, about: dict[str, Any] | None = None) -> StackedTeam:
         """Return a copy of the actors of one run."""
-        agents = self.batch[1]
-        mine = slice(run * agents, (run + 1) * agents)
-        # Teams multiply rows, so weights are transposed.
-        parts = [[part.detach()[mine].mT.contiguous().clone() for part in layer] for layer in self.whole.layers]
-        network = StackedMLP([p[0] for p in parts], [p[1] for p in parts], activation=self.whole.activation)
-        own: dict[str, Any] = {} if self.head.batch is None else {"batch": (agents,)}
+        network = self.whole.network.select(run)
+        own: dict[str, Any] = {} if self.head.batch is None else {"batch": network.batch}
         head = type(self.head)(self.head.actions, **self.head.options(), **own).to(self.flat.device)
         head.load_state_dict({name: part[run] for name, part in self.head.state_dict().items()})
         return StackedTeam(network, head, about=about)
@@ -357,7 +350,7 @@ def _draw(
     )  # fmt: skip
     parts = []
     for weight, bias in zip(network.weights, network.biases, strict=True):
-        parts += [weight.detach().mT.reshape(agents, -1), bias.detach().reshape(agents, -1)]
+        parts += [weight.detach().reshape(agents, -1), bias.detach().reshape(agents, -1)]
     return torch.cat([_pad(part) for part in [*parts, *extra]], -1)
 
 
