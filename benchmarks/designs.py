@@ -28,8 +28,9 @@ from graphsnd.errors import EmptyDrawError
 from graphsnd.estimation import measure as measure_team
 from graphsnd.graphs import Graph
 from graphsnd.metric import horvitz_thompson, pairwise
-from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
+from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 from graphsnd.teams.saved import OBSERVATIONS
+from graphsnd.teams.team import Team
 
 PAPER = "bernoulli:0.1"
 

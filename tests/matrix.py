@@ -29,7 +29,7 @@ def install(row: str, python: str, folder: Path) -> None:
         "newest": [["--upgrade", "-r", "pyproject.toml", *newest, *TOOLS]],
         "plain": [["-r", "pyproject.toml", *TOOLS]],
     }
-    pinned = [["--no-deps", "-r", f"requirements-{part}.lock"] for part in ("build", "dev")]
+    pinned = [["--no-deps", "-r", f"requirements/{part}.lock"] for part in ("build", "dev")]
     for words in wanted.get(row, [*pinned[:1], [*pinned[1], "--no-build-isolation"], [TORCH]]):
         subprocess.run(["uv", "pip", "install", "--quiet", "--python", folder, *words], cwd=ROOT, check=True)
     subprocess.run(

@@ -95,7 +95,7 @@ def test_badges_say_what_is_so() -> None:
 
 
 def test_frameworks_of_the_readme_are_those_that_are_tested() -> None:
-    pinned = "".join(path.read_text("utf-8").lower() for path in ROOT.glob("requirements-*.in"))
+    pinned = "".join(path.read_text("utf-8").lower() for path in ROOT.glob("requirements/*.in"))
     rows = re.findall(r"^\| \[.*?\| ([\w-]+) (\d+\.[\d.]+) \| (.*?) \|", README, re.MULTILINE)
     assert len(rows) == 8
     for package, version, extras in rows:
@@ -130,7 +130,7 @@ def test_every_extra_is_documented() -> None:
 
 
 def test_nothing_in_the_library_runs_what_a_file_says() -> None:
-    """SECURITY.md: no call unpickles more than tensors, and none gives text to a shell."""
+    """.github/SECURITY.md: no call unpickles more than tensors, and none gives text to a shell."""
     forbidden = {"pickle.load", "pickle.loads", "os.system", "yaml.unsafe_load", "marshal.loads"}
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -18,7 +18,7 @@ from graphsnd.rl.grid import find_folder, run_stacks
 from graphsnd.rl.log import Row, read_rows
 from graphsnd.rl.settings import BRIEF
 from graphsnd.rl.task import cut_grid
-from tests.campaign._runs import differences
+from tests.rl.run_folders import differences
 
 SMALL: dict[str, Any] = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}
 GRID = Task("navigation", 2, {}, (0, 7, 3), Settings(**SMALL, diversity_every=2))
