@@ -190,8 +190,10 @@ def _build_stacked(entry: dict[str, Any], tensors: dict[str, Tensor]) -> Stacked
     options = dict(entry["head"])
     kind = HEADS[options.pop("name")]
     own = {"log_std": tensors["head.log_std"]} if "head.log_std" in tensors else {}
+    if own:
+        options["batch"] = (entry["agents"],)
     with torch.device("meta"):  # no memory: a description alone may declare any number of actions
-        head = kind(**options, **({"batch": (entry["agents"],)} if own else {}))
+        head = kind(**options)
     head.load_state_dict(own, assign=True)
     return StackedTeam(build_network(entry, tensors, "network"), head, about=dict(entry["about"]))
 
