@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from graphsnd.cli.app import Command, Commands, join_lines
-from graphsnd.cli.options import Force, RayAddress, check_folder, check_output, parse_device
+from graphsnd.cli.options import Force, check_folder, check_output, parse_device
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, MissingExtraError, check_choice
 from graphsnd.files import write_whole
@@ -35,6 +35,10 @@ from paper.store import RESULTS, result_path
 
 PATIENCE = 30.0  # seconds between two lines of news where there is no terminal
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help=f"Some of {', '.join(NAMES)} (default: all).")]
+Ray = Annotated[
+    str | None,
+    typer.Option(metavar="[ADDRESS]", help="Train stacks on a Ray cluster: one that is there, or a new one."),
+]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Results and pages.")]
 
 
@@ -45,7 +49,7 @@ def run_experiments(
     work: Annotated[Path, typer.Option(metavar="FOLDER", help="Unfinished work.")] = WORK,
     again: Annotated[bool, typer.Option("--again", help="Repeat finished experiments from the start.")] = False,
     force: Force = False,
-    ray: RayAddress = None,
+    ray: Ray = None,
 ) -> None:
     """Run experiments and judge the claims that they decide.
 
@@ -89,7 +93,7 @@ def train_stacks(
     device: Annotated[str, typer.Option(help="Where to train: cuda or cpu.")] = "cuda",
     out: Out = RESULTS,
     work: Annotated[Path, typer.Option(metavar="FOLDER", help="Unfinished work.")] = WORK,
-    ray: RayAddress = None,
+    ray: Ray = None,
 ) -> None:
     """Train runs of a study at paper scale, and leave their logs where the experiment reads them.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from graphsnd.rl import ControlTask, Task
+    from graphsnd.rl import Task
     from paper.cells import Cells
 
 D = TypeVar("D")
@@ -146,5 +146,5 @@ class Experiment(Generic[D, N]):
     figure: Callable[[D], Figure]
     data: type[D]
     numbers: type[N]
-    stacks: Mapping[str, Task | ControlTask] = field(default_factory=dict)
+    stacks: Mapping[str, Task] = field(default_factory=dict)
     files: Sequence[str] = ()

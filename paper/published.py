@@ -15,15 +15,15 @@ import math
 import statistics
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from scipy import stats
 
 from graphsnd.errors import InputError
 from graphsnd.files import read_json, write_whole
-from graphsnd.rl.log import ControlRow
+from graphsnd.rl.log import Row
 from paper import dico_50, timing
 from paper.control.logs import group_by, split_runs
 from paper.control.study import REFERENCE, Study, make_curves, summarise_run
@@ -333,7 +333,7 @@ def _control(clone: Path) -> dict[str, Number]:
     histories = split_runs(rows)
     runs = tuple(summarise_run(history, window) for history in histories)
     curves = tuple(make_curves(histories))
-    study = Study(task.agents, task.settings.iterations, window, len(runs), (), runs, (), {}, curves)
+    study = Study(task.agents or 0, task.settings.iterations, window, len(runs), (), runs, (), {}, curves)
     numbers = dico_50.compare_arms(study)
     # The logs have no audits, and the paper's values of Table 7 are their own.
     for name in [name for name in numbers if "audit" in name or name == "applied_largest_z"]:
@@ -347,8 +347,10 @@ def _control(clone: Path) -> dict[str, Number]:
     return numbers if starts is None else numbers | {"rollout_difference": starts}
 
 
-def _row(line: dict[str, str], arm: str, target: float, seed: int) -> ControlRow:
-    values: dict[str, Any] = {field.name: 0 for field in fields(ControlRow)}
+def _row(line: dict[str, str], arm: str, target: float, seed: int) -> Row:
     applied = float(line["applied_snd"])
-    known = {"iteration": int(line["iter"]) + 1, "arm": arm, "target": target, "seed": seed}
-    return ControlRow(**values | known | {"applied": applied, "audit": applied, "reward": float(line["reward_mean"])})
+    return Row(
+        iteration=int(line["iter"]) + 1, arm=arm, target=target, seed=seed, reward=float(line["reward_mean"]),
+        applied=applied, audit=applied, value_loss=0, rollout_seconds=0, policy_seconds=0, distance_seconds=0,
+        update_seconds=0, audit_seconds=0,
+    )  # fmt: skip

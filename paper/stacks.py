@@ -24,18 +24,18 @@ from graphsnd.errors import InputError
 from graphsnd.files import read_json, write_whole
 from graphsnd.plots.provenance import collect_provenance
 from graphsnd.plots.training import describe_grid
-from graphsnd.rl import ControlTask, Task
+from graphsnd.rl import Task
 from graphsnd.rl.checkpoint import DESCRIPTION, load_checkpoint
 from graphsnd.rl.grid import Stack, connect, run_stacks
 from graphsnd.rl.log import METRICS, read_rows
 from paper.cells import Cells, date_provenance
 from paper.control.actions import ACTIONS, write_actions
+from paper.old_format import read_task
 from paper.rows import decode
 from paper.shared.rollouts import train_cell
 
 T = TypeVar("T")
-Stacks = Mapping[str, Task | ControlTask]
-ControlStacks = Mapping[str, ControlTask]
+Stacks = Mapping[str, Task]
 ABOUT = "about.json"
 
 
@@ -88,11 +88,11 @@ def train_stacks(stacks: Stacks, names: Sequence[str], cells: Cells, *, device: 
         _train_stack(name, stacks[name], cells, name.replace("/", ","), device, more)
 
 
-def _train_stack(name: str, task: Task | ControlTask, cells: Cells, cell: str, device: str, more: int = 0) -> None:
+def _train_stack(name: str, task: Task, cells: Cells, cell: str, device: str, more: int = 0) -> None:
     """Train a stack in the folder of a cell."""
     try:
         train_cell(task, cells, cell, device=device, more=more)
-        if isinstance(task, ControlTask) and not (cells.folder(cell) / ACTIONS).is_file():
+        if task.target and not (cells.folder(cell) / ACTIONS).is_file():
             write_actions(cells.folder(cell), device=device)
     finally:
         _copy_log(task, cells, cell, name, device)
@@ -116,7 +116,7 @@ def _train_on_ray(stacks: Stacks, cells: Cells, device: str) -> None:
         raise InputError("stacks", "to finish", "; ".join(failed))
 
 
-def _work_on_ray(cell: str, task: Task | ControlTask, folder: Path, *, device: str, options: dict[str, Any]) -> int:
+def _work_on_ray(cell: str, task: Task, folder: Path, *, device: str, options: dict[str, Any]) -> int:
     """Train a stack in the folder of one attempt."""
     try:
         _train_stack(cell.replace(",", "/"), task, Cells(folder.parent, **options), folder.name, device)
@@ -125,7 +125,7 @@ def _work_on_ray(cell: str, task: Task | ControlTask, folder: Path, *, device: s
     return 0
 
 
-def _find(name: str, task: Task | ControlTask, cells: Cells) -> Path | None:
+def _find(name: str, task: Task, cells: Cells) -> Path | None:
     """Return the folder of a stack's log, the newer one where there are two.
 
     Raises:
@@ -134,7 +134,7 @@ def _find(name: str, task: Task | ControlTask, cells: Cells) -> Path | None:
     for folder in (cells.out / name, cells.results / name):
         if (folder / METRICS).is_file():
             path = folder / DESCRIPTION
-            if path.is_file() and type(task).from_dict(read_json(path, DESCRIPTION), path) != task:
+            if path.is_file() and read_task(path) != task:
                 raise InputError("results", f"with the stack {name}", f"the log of another task in {folder}")
             return folder
     return None
@@ -143,10 +143,10 @@ def _find(name: str, task: Task | ControlTask, cells: Cells) -> Path | None:
 def _is_whole(stacks: Stacks, name: str, cells: Cells) -> bool:
     task = stacks[name]
     folder = _find(name, task, cells)
-    return folder is not None and read_rows(folder, task.row)[-1].iteration >= task.settings.iterations
+    return folder is not None and read_rows(folder)[-1].iteration >= task.settings.iterations
 
 
-def _copy_log(task: Task | ControlTask, cells: Cells, cell: str, name: str, device: str) -> None:
+def _copy_log(task: Task, cells: Cells, cell: str, name: str, device: str) -> None:
     """Copy what numbers need out of a training's folder, the log last, and say where it was made."""
     folder, target = cells.folder(cell), cells.out / name
     if not (folder / METRICS).is_file():
@@ -157,7 +157,7 @@ def _copy_log(task: Task | ControlTask, cells: Cells, cell: str, name: str, devi
     about |= {"seeds": list(task.seeds), "device": device, "took_s": round(saved.seconds, 1)}
     about |= {"iterations": saved.iteration, "task": task.to_dict()}
     # Teams of independent policies are measured again; those of a controlled run would be too large to keep.
-    teams = [] if isinstance(task, ControlTask) else [f"{name}/*" for name in task.run_names()]
+    teams = [] if task.target else [f"{name}/*" for name in task.run_names()]
     for pattern in (DESCRIPTION, ACTIONS, *teams, METRICS):
         for path in folder.glob(pattern):
             (target / path.relative_to(folder)).parent.mkdir(parents=True, exist_ok=True)

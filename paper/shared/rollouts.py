@@ -14,7 +14,7 @@ from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.control.actions import NormalActions, action_distribution
 from graphsnd.errors import InputError
 from graphsnd.kernels.threads import limit_threads
-from graphsnd.rl import ControlTask, Task, Trainer, train
+from graphsnd.rl import Task, Trainer, train
 from graphsnd.rl.checkpoint import has_checkpoint
 from graphsnd.rl.sampling import fill_noise, noise_shape, to_world
 from graphsnd.rl.streams import hashed
@@ -113,7 +113,7 @@ def as_gaussian(behavior: Behavior) -> Gaussian:
     return behavior
 
 
-def train_cell(task: Task | ControlTask, cells: Cells, name: str, *, device: str = "cpu", more: int = 0) -> Trainer:
+def train_cell(task: Task, cells: Cells, name: str, *, device: str = "cpu", more: int = 0) -> Trainer:
     """Return the trainer at the end of a task: trained once, continued from its checkpoint where it was killed.
 
     Args:
@@ -130,7 +130,7 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str, *, device: str
     Example:
         >>> import pathlib, tempfile
         >>> from graphsnd.rl import Settings
-        >>> task = Task("navigation", 2, {}, (0,), Settings(steps=4, environments=2, iterations=2))
+        >>> task = Task("navigation", 2, {}, (0,), settings=Settings(steps=4, environments=2, iterations=2))
         >>> cells = Cells(pathlib.Path(tempfile.mkdtemp()))
         >>> train_cell(task, cells, "team").iteration, train_cell(task, cells, "team").iteration
         (2, 2)
@@ -149,7 +149,7 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str, *, device: str
             text += f", about {format_duration(left)} left"
         cells.step(text)
 
-    outcome = train(task, folder, device=device, resume=has_checkpoint(folder), report=report)
+    outcome = train(task, folder, device=device, resume=has_checkpoint(folder), on_row=report)
     cells.count(name)
     if not outcome.finished:
         raise KeyboardInterrupt(outcome.stopped)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -13,9 +12,7 @@ import graphsnd as gs
 from benchmarks import calls, coverage, share, speed, worlds
 from benchmarks.designs import SamplingPlan, compare_designs, measure_errors, random_observations, random_team
 from benchmarks.timing import Clock, Options
-from benchmarks.training import PAPER
 from graphsnd.kernels import reference
-from graphsnd.rl import PRESETS
 from graphsnd.rl.worlds import parse_world
 
 CPU = torch.device("cpu")
@@ -106,9 +103,3 @@ def test_simulators_are_timed_where_they_are_installed(monkeypatch: pytest.Monke
 def test_moments_are_those_of_a_rollout() -> None:
     moments = worlds._moments(parse_world("navigation", 3, 2), torch.Generator().manual_seed(0))
     assert [int(state.steps[0]) for state, _ in moments] == [k * worlds.APART for k in range(worlds.MOMENTS)]
-
-
-def test_the_timed_training_is_the_papers() -> None:
-    paper = PRESETS["navigation"]
-    assert dataclasses.replace(paper, options=PAPER.options) == PAPER
-    assert PAPER.options.items() <= paper.options.items()

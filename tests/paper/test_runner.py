@@ -16,7 +16,6 @@ import pytest
 
 from benchmarks.provenance import verify_commit
 from graphsnd.errors import InputError
-from graphsnd.rl import ControlSettings, ControlTask
 from paper import registry
 from paper.cells import Cell
 from paper.experiment import Number, Outcome, Scale
@@ -24,6 +23,7 @@ from paper.registry import find
 from paper.runner import run
 from paper.store import read_result
 from tests.paper.fakes import Data, Numbers, draw, squares
+from tests.training import control_settings, control_task
 
 
 def go(folder: Path, **options: Any) -> Any:
@@ -66,7 +66,7 @@ def test_what_is_finished_is_not_repeated_unless_asked(tmp_path: Path) -> None:
 
 def test_a_finished_experiment_goes_on_where_what_it_lacks_can_be_trained(tmp_path: Path) -> None:
     made: list[int] = []
-    task = ControlTask(3, (0.1,), ("complete",), settings=ControlSettings(iterations=1))
+    task = control_task(3, (0.1,), ("complete",), settings=control_settings(iterations=1))
     lacking = dataclasses.replace(squares(made=made), stacks={"control/none": task})
     go(tmp_path, experiment=lacking)
     shutil.rmtree(tmp_path / "work")

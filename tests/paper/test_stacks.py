@@ -9,21 +9,22 @@ import pytest
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.rl import ControlSettings, ControlTask, Settings, Task
-from graphsnd.rl.log import ControlRow, Row, read_rows
+from graphsnd.rl import Settings, Task
+from graphsnd.rl.log import read_rows
 from paper import stacks
 from paper.cells import Cells
 from paper.control.actions import ActionDiversity, read_actions
 from paper.registry import find
 from paper.runner import train
 from paper.stacks import gather_stacks, read_or_measure, train_stacks
+from tests.training import control_settings, control_task
 
-SETTINGS = ControlSettings(
+SETTINGS = control_settings(
     environments=2, steps=5, minibatch=5, epochs=1, hidden=(8,), observations=15, audit_observations=15, iterations=3
 )
-TASK = ControlTask(3, (0.1,), ("complete", "bernoulli:0.5"), settings=SETTINGS)
+TASK = control_task(3, (0.1,), ("complete", "bernoulli:0.5"), settings=SETTINGS)
 TASKS = {"control/a/first": TASK, "control/a/second": replace(TASK, seeds=(1,))}
-TEAMS = {"training/team": Task("navigation", 2, {}, (0, 1), Settings(steps=4, environments=2, iterations=2))}
+TEAMS = {"training/team": Task("navigation", 2, {}, (0, 1), settings=Settings(steps=4, environments=2, iterations=2))}
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_a_study_over_several_visits(cells: Cells) -> None:
     assert gather_stacks(TASKS, cells) == [cells.out / "control/a/second"]
     train_stacks(TASKS, ["control/a/first"], cells, device="cpu")
     first, second = gather_stacks(TASKS, cells)
-    rows = read_rows(first, ControlRow)
+    rows = read_rows(first)
     assert [(row.iteration, row.arm, row.seed) for row in rows[:2]] == [(1, "complete", 0), (1, "bernoulli:0.5", 0)]
     assert len(rows) == 6
     assert sorted(path.name for path in second.iterdir()) == [
@@ -84,7 +85,7 @@ def test_a_stopped_stack_leaves_its_log_and_goes_on(cells: Cells, monkeypatch: p
     train_stacks(TASKS, list(TASKS), cells, device="cpu")
     assert news[1] == "control,a,first, iteration 3 of 3"
     assert news[-1].startswith("control,a,second, iteration 3 of 3, about 0.0 s left")
-    assert [len(read_rows(folder, ControlRow)) for folder in gather_stacks(TASKS, cells)] == [6, 6]
+    assert [len(read_rows(folder)) for folder in gather_stacks(TASKS, cells)] == [6, 6]
 
 
 def test_teams_come_along(cells: Cells) -> None:
@@ -93,7 +94,7 @@ def test_teams_come_along(cells: Cells) -> None:
     kept = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
     assert {"metrics.csv", "seed-1/team.safetensors", "seed-1/observations.safetensors"} <= kept
     assert "checkpoint.safetensors" not in kept
-    assert len(read_rows(folder, Row)) == 4
+    assert len(read_rows(folder)) == 4
 
 
 def test_a_log_of_another_task_is_refused(cells: Cells) -> None:
@@ -132,7 +133,7 @@ def test_the_stacks_of_the_studies_hold_every_run_once() -> None:
     from paper.experiment import Scale
 
     for tasks, count in ((ECONOMICAL, 9), (WHOLE, 18), (TEN, 15)):
-        runs = [run for task in tasks.values() if isinstance(task, ControlTask) for run in task.runs()]
+        runs = [run for task in tasks.values() if isinstance(task, Task) for run in task.runs()]
         assert len(runs) == len(set(runs)) == count
     assert {run for task in WHOLE.values() for run in task.runs()} == set(SIZES[Scale.PAPER].task.runs())
 
