@@ -66,7 +66,7 @@ def greedy() -> TensorDictSequential:
     head = QValueModule(
         action_value_key=("agents", "action_value"),
         out_keys=[("agents", "action"), ("agents", "action_value"), ("agents", "chosen_action_value")],
-        spec=CategoricalSpec(3, shape=(AGENTS,)),
+        spec=CategoricalSpec(3),
         action_space=None,
     )
     return TensorDictSequential(module(3, "action_value"), head)
