@@ -42,8 +42,6 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
         observations: Largest number of observations of a minibatch to measure on, drawn at random; None for all.
         positions: Number of features, the first of an observation, that are the agent's position; only for ``knn:3``.
         seed: Seed of the random pairs; drawn from the experiment's seed when None.
-        controller: Any :class:`~graphsnd.control.Controller`, in place of everything from ``target`` to ``through``.
-            BenchMARL pickles it.
 
     Example:
         >>> str(DiCoModelConfig(target=0.1, design="bernoulli:0.1").make_controller().design)
@@ -63,12 +61,9 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
     observations: int | None = None
     positions: int | None = None
     seed: int | None = None
-    controller: Any = None
 
     def make_controller(self) -> Controller:
         """Return the controller that the fields describe."""
-        if self.controller is not None:
-            return self.controller
         check_choice("bootstrap", self.bootstrap, [each.value for each in Bootstrap])
         if self.target is None:
             return Unconstrained(self.design)
