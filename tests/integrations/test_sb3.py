@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import graphsnd as gs
-from graphsnd.errors import InputError, MissingExtraError
+from graphsnd.errors import InputError
 from graphsnd.integrations.pettingzoo import collect
 
 sb3 = pytest.importorskip("stable_baselines3")
@@ -534,13 +534,3 @@ def test_bad_input_is_named(case: str) -> None:
     with pytest.raises(InputError) as error:
         use()
     assert error.value.name == (name or "observations['camera']")
-
-
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    for name in [name for name in sys.modules if name.startswith("stable_baselines3")]:
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "graphsnd.integrations.sb3", raising=False)
-    with pytest.raises(MissingExtraError, match="pip install stable-baselines3"):
-        import graphsnd.integrations.sb3  # noqa: F401

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.errors import MissingExtraError
 
 pytest.importorskip("torchmetrics")
 from torchmetrics import MetricCollection
@@ -194,10 +193,3 @@ def test_reset_and_empty() -> None:
     assert int(metric.observations) == 0
     with pytest.warns(UserWarning, match="compute"), pytest.raises(gs.InputError, match="at least one update"):
         metric.compute()
-
-
-def test_absent_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torchmetrics", None)
-    monkeypatch.delitem(sys.modules, "graphsnd.integrations.torchmetrics")
-    with pytest.raises(MissingExtraError, match=r"pip install torchmetrics"):
-        __import__("graphsnd.integrations.torchmetrics")
