@@ -18,6 +18,8 @@ import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.bounds.effects import fit_effects
+from graphsnd.bounds.relabelling import relabelling_variance
 
 # Observations and agents: sums over observations that torch splits between threads, few observations, many features.
 SIZES = {"long": (34_001, 5, 2), "wide": (3, 701, 3), "middle": (401, 61, 4), "deep": (33, 20, 301)}
@@ -82,8 +84,7 @@ def regular(behavior: gs.Behavior) -> gs.Graph:
 
 def effects(behavior: gs.Behavior) -> Any:
     on = regular(behavior)
-    distances = gs.pairwise(behavior, graph=on)
-    return gs.bounds.agent_effects(distances, on), gs.bounds.regular_standard_error(distances, on)
+    return fit_effects(gs.pairwise(behavior, graph=on), on)
 
 
 CALLS: dict[str, Callable[[gs.Behavior], Any]] = {
@@ -114,7 +115,7 @@ CALLS: dict[str, Callable[[gs.Behavior], Any]] = {
     "diameter": gs.bounds.diameter,
     "agent_effects": effects,
     "distortion": lambda b: gs.bounds.distortion(gs.graphs.random_regular(min(b.agents, 20), 4, seed=0)),
-    "relabelling": lambda b: gs.bounds.relabelling_variance(gs.pairwise(b), [2] * b.agents),
+    "relabelling": lambda b: relabelling_variance(gs.pairwise(b), [2] * b.agents),
     "gradient snd": gradient(gs.snd),
     "gradient snd reference": gradient(lambda b: gs.snd(b, backend="reference")),
     "gradient graph_snd": gradient(lambda b: gs.graph_snd(b, weighted(b))),

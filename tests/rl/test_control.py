@@ -24,8 +24,8 @@ from graphsnd.rl.log import ControlRow, read_rows, run_folder
 from graphsnd.rl.rollout import Minibatch
 from graphsnd.rl.task import DISPERSION
 from graphsnd.rl.worlds import SimpleSpread
-from graphsnd.teams import Team
 from graphsnd.teams.engine import PLAIN
+from graphsnd.teams.team import Team
 
 TINY = ControlSettings(
     environments=3, steps=6, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=4,

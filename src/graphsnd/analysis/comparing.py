@@ -17,8 +17,8 @@ from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.intervals import group_observations, population_error
 from graphsnd.estimation.measuring import observation_values
 from graphsnd.estimation.source import as_source
-from graphsnd.teams import Team
 from graphsnd.teams.policies import Policy
+from graphsnd.teams.team import Team
 
 RESAMPLES = 9999
 

@@ -74,7 +74,7 @@ class Command(TyperCommand):
                         name = f"{error.name}` in `--{asked} {text}"
             if name != error.name:
                 words = PYTHON.sub("", str(error).replace(f"`{error.name}`", f"`{name}`", 1))
-                error.args = (words.replace(f"{error.name}=", f"{name} ").replace("max_bytes", "--max-bytes"),)
+                error.args = (words.replace(f"{error.name}=", f"{name} "),)
             raise
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -16,8 +16,9 @@ from graphsnd.errors import InputError, check_integer, check_number
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.graph import check_graph
 from graphsnd.metric import graph_snd, snd
-from graphsnd.teams import Team, evaluate
+from graphsnd.teams.evaluation import evaluate
 from graphsnd.teams.policies import Policy
+from graphsnd.teams.team import Team
 
 LAST = 50  # iterations at the end that the paper's summaries use (10 in its study of ten agents)
 

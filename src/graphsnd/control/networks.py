@@ -159,15 +159,13 @@ class ControlledTeam(Team):
         return squash_normal(*parts) if self.squashed and self.kind == "tanh-normal" else Gaussian(*parts)
 
 
-def _blank_controlled(entry: dict[str, Any], agents: int, most: int, tensors: dict[str, Tensor]) -> ControlledTeam:
-    """Return a controlled team without memory for its weights, from the description in its file."""
-    shared, deviations = (
-        saved.blank_network(entry[name], size, most) for name, size in (("shared", 1), ("deviations", agents))
-    )
+def _build_controlled(entry: dict[str, Any], tensors: dict[str, Tensor]) -> ControlledTeam:
+    """Return a controlled team of the description in its file and its tensors."""
+    shared, deviations = (saved.build_network(entry[name], tensors, name) for name in ("shared", "deviations"))
     if not isinstance(entry["squashed"], bool):
-        raise InputError("path", f"with squashed true or false in {saved.DESCRIPTION}", repr(entry["squashed"]))
-    scale, about = tensors.get("scale", torch.ones(())), dict(entry["about"])
-    return ControlledTeam(shared, deviations, scale, kind=entry["kind"], squashed=entry["squashed"], about=about)
+        raise ValueError("squashed, which is neither true nor false")
+    options = {key: entry[key] for key in ("kind", "squashed")}
+    return ControlledTeam(shared, deviations, tensors["scale"], **options, about=dict(entry["about"]))
 
 
-saved.BLANKS["deviations"] = _blank_controlled
+saved.BUILDERS["deviations"] = _build_controlled

@@ -178,7 +178,8 @@ class ControlledPolicy(nn.Module):
             outputs = network.engine.run_requests(flat, asked, rows, *network.flat(), network.activation)
             parts.append(outputs.unflatten(0, agents.shape))
         own = self.scales(scale).gather(1, agents).unsqueeze(-1)
-        return combine(self.kind, *parts, own)[0]
+        common, deviation = parts
+        return combine(self.kind, common, deviation, own)[0]
 
     def team(
         self, run: int, scale: Tensor | float, *, squashed: bool = False, about: dict[str, Any] | None = None

@@ -34,8 +34,8 @@ from graphsnd.graphs.graph import check_graph, normalised_weights, ratio
 from graphsnd.graphs.random import integer_seed
 from graphsnd.metric.moving import EdgeSums, edge_sums
 from graphsnd.sums import mean
-from graphsnd.teams import Team
 from graphsnd.teams.policies import Policy
+from graphsnd.teams.team import Team
 
 Groups = Mapping[str, Tensor]  # ways to part the observations into clusters, see group_observations
 

@@ -16,10 +16,10 @@ from graphsnd.behavior.distributions import read_distribution
 from graphsnd.errors import InputError, require
 from graphsnd.integrations.probe import Probe
 from graphsnd.integrations.torchrl_env import WorldEnv as WorldEnv
-from graphsnd.teams import Team
 from graphsnd.teams.answers import evaluation_mode, map_tensors, tensors_of
 from graphsnd.teams.joint import JointTeam
 from graphsnd.teams.parts import by_dims
+from graphsnd.teams.team import Team
 
 __all__ = ["ActorTeam", "DiversityCallback", "WorldEnv"]
 

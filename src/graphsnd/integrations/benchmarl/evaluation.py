@@ -16,9 +16,8 @@ from torch import Tensor
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, shape_of
 from graphsnd.integrations.torchrl import ActorTeam, KeyedTeam, number_episodes, read_actor, run_actor
-from graphsnd.teams import Team
 from graphsnd.teams.answers import ask, map_tensors
-from graphsnd.teams.team import device_of
+from graphsnd.teams.team import Team, device_of
 
 
 def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) -> tuple[TensorDictBase, Tensor]:
