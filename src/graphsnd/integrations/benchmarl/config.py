@@ -15,7 +15,6 @@ from graphsnd.control.dico import BOUNDS, Bootstrap
 from graphsnd.errors import check_choice
 from graphsnd.integrations.benchmarl.model import DiCoModel
 
-MODEL_OPTIONS = ("num_cells", "activation", "squash_shared", "observations", "positions", "seed")
 MODULES = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
@@ -85,9 +84,7 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
             critic = MlpConfig(num_cells=list(self.num_cells), layer_class=nn.Linear, activation_class=activation)
             critic.is_critic = True
             return critic.get_model(**kwargs)
-        options = {name: getattr(self, name) for name in MODEL_OPTIONS}
-        kwargs = {"model_index": 0, "is_critic": False, **kwargs}
-        return DiCoModel(controller=self.make_controller(), **options, **kwargs)
+        return DiCoModel(config=self, **{"model_index": 0, "is_critic": False, **kwargs})
 
     @staticmethod
     def associated_class() -> type[DiCoModel]:
