@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from itertools import combinations
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.errors import InputError, MissingExtraError
+from graphsnd.errors import InputError
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("flax")
@@ -192,10 +191,3 @@ def test_what_it_refuses() -> None:
             make([])
     with pytest.raises(InputError, match="differ in their parameters only"):
         nnx_team([nnx.Linear(4, 2, rngs=nnx.Rngs(0)), nnx.Linear(4, 2, use_bias=False, rngs=nnx.Rngs(0))])
-
-
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jax", None)
-    monkeypatch.delitem(sys.modules, "graphsnd.integrations.jax")
-    with pytest.raises(MissingExtraError, match="pip install jax"):
-        import graphsnd.integrations.jax  # noqa: F401

@@ -339,12 +339,3 @@ def test_recurrent_modules_roll_their_own_memory_along_shared_sequences(tmp_path
         with pytest.raises(InputError, match=match):
             use()
     algorithm.stop()
-
-
-def test_what_it_refuses(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="RLModules"):
-        ModuleTeam({"a": nn.Linear(2, 2)})
-    with pytest.raises(InputError, match="at least one"):
-        ModuleTeam({})
-    with pytest.raises(InputError, match="save_to_path"):
-        load_team(tmp_path)

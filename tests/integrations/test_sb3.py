@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import graphsnd as gs
-from graphsnd.errors import InputError, MissingExtraError
+from graphsnd.errors import InputError
 from graphsnd.integrations.pettingzoo import collect
 
 sb3 = pytest.importorskip("stable_baselines3")
@@ -318,38 +318,6 @@ def test_masks_are_shown_with_the_observations(actions: Any, sizes: list[int]) -
     assert callback.rows[-1]["snd"] == pytest.approx(by_softmax(seen, np.stack([allowed] * 8)), rel=1e-4)
 
 
-def test_other_spaces() -> None:
-    from graphsnd.integrations.sb3 import ModelTeam
-
-    class Any(gymnasium.Env):  # type: ignore[misc, name-defined]
-        def __init__(self, seen: Any, done: Any) -> None:
-            self.observation_space, self.action_space = seen, done
-
-        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-            return self.observation_space.sample(), {}
-
-    spaces = gymnasium.spaces
-    box = spaces.Box(-1.0, 1.0, (3,))
-    for seen, done, rows, kind in (
-        (spaces.Discrete(4), spaces.Discrete(2), torch.arange(4.0)[:, None], "Categorical"),
-        (box, spaces.MultiDiscrete([2, 3]), torch.randn(4, 3), "Joint"),
-        (box, spaces.MultiBinary(3), torch.randn(4, 3), "Joint"),
-        (spaces.Box(0, 255, (3, 36, 36), np.uint8), spaces.Discrete(2), torch.rand(4, 3, 36, 36) * 255, "Categorical"),
-    ):
-        policy = "CnnPolicy" if len(seen.shape) == 3 else "MlpPolicy"
-        models = [sb3.A2C(policy, Any(seen, done), seed=seed, device="cpu") for seed in range(2)]
-        behavior = ModelTeam(models).evaluate(rows)
-        if not seen.shape:
-            with pytest.raises(InputError, match=r"One number per observation: observations\[:, None\]"):
-                gs.measure(ModelTeam(models), rows[:, 0])
-        assert type(behavior).__name__ == kind
-        assert gs.snd(behavior) > 0
-        with torch.no_grad():
-            first = models[0].policy.get_distribution(rows.reshape(4, *seen.shape).float()).distribution
-        if kind == "Categorical":
-            assert torch.allclose(behavior.probs[:, 0], first.probs, atol=1e-6)
-
-
 class Scene(gymnasium.Env):  # type: ignore[misc, name-defined]
     """Shows random scenes in episodes of 5 steps."""
 
@@ -475,7 +443,7 @@ def test_the_callback_measures_on_buffers_of_dicts(algorithm: str, most: int) ->
 
 @pytest.mark.parametrize("policy", ["MlpLstmPolicy", "MultiInputLstmPolicy"])
 def test_recurrent_models_roll_their_own_memory_along_shared_sequences(policy: str) -> None:
-    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
+    from graphsnd.integrations.sb3 import ModelTeam
 
     contrib = pytest.importorskip("sb3_contrib")
     plain = policy == "MlpLstmPolicy"
@@ -506,18 +474,7 @@ def test_recurrent_models_roll_their_own_memory_along_shared_sequences(policy: s
         assert estimate.value == pytest.approx(expected, rel=1e-4)
         assert estimate.names == ("m0", "m1", "m2")
     assert float(gs.snd(ModelTeam([models["m0"]] * 2).evaluate(sequences)).detach()) == 0
-    with pytest.raises(InputError, match=r"with shape \(batch, time, features\).*observations\[None\]"):
-        team.evaluate(sequences[0] if plain else {key: part[0] for key, part in sequences.items()})
-    for refused, match in (
-        (lambda: ModelTeam(models, deterministic=True), "to be False for recurrent models"),
-        (lambda: DiversityCallback(models), r"without a memory.*measure\(team, sequences\)"),
-        (lambda: ModelTeam({**models, "a": models["m0"].policy}), "models of Stable-Baselines3"),
-    ):
-        with pytest.raises(InputError, match=match):
-            refused()
     if plain:
-        with pytest.raises(InputError, match="m0: recurrent, m1: recurrent, m2: recurrent, ppo: not recurrent"):
-            ModelTeam({**models, "ppo": population("A2C", 1)["m0"]})
         act_with_memory(make(), models["m0"])
 
 
@@ -533,70 +490,47 @@ def act_with_memory(env: Any, model: Any) -> None:
         row = env.reset()[0] if over else row
         state = None if over else state
     np.testing.assert_allclose(seen.pooled.numpy(), np.stack(rows), atol=1e-5)
-    forgetful = collect(env, ForgetfulModel(model), 210, deterministic=True)
-    assert not np.allclose(forgetful.pooled.numpy(), np.stack(rows), atol=1e-3)
 
 
-class ForgetfulModel:
-    """Acts as if every step were the first of an episode."""
-
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def predict(self, seen: Any, deterministic: bool) -> Any:
-        return self.model.predict(seen, deterministic=deterministic)
+def recurrent(count: int) -> list[Any]:
+    make = pytest.importorskip("sb3_contrib").RecurrentPPO
+    return [make("MlpLstmPolicy", "Pendulum-v1", seed=seed, device="cpu") for seed in range(count)]
 
 
-def test_parts_that_do_not_fit() -> None:
+def team_of(models: Any, **options: Any) -> Any:
     from graphsnd.integrations.sb3 import ModelTeam
 
-    team = ModelTeam([sb3.A2C("MultiInputPolicy", Scene(scene()), seed=seed, device="cpu") for seed in range(2)])
-    rows = scenes(3)
-    for given, match in (
-        ({"camera": rows["camera"]}, "with the parts 'camera', 'kind', 'speed', got 'camera'"),
-        ({**rows, "speed": rows["speed"][:2]}, r"equal leading dimensions in all parts, got .*'speed' \(2,\)"),
-        (
-            {**rows, "speed": rows["speed"][:, :2]},
-            r"`observations\['speed'\]` with shape \(..., 4\), got shape \(3, 2\)",
-        ),
-        ({**rows, "speed": "fast"}, r"`observations\['speed'\]` to be a torch.Tensor or an array"),
-        (
-            {**rows, "camera": rows["camera"] / 255},
-            r"\['camera'\]` to be whole numbers, as in torch.uint8",
-        ),
-        ({**rows, "camera": rows["camera"] + 256.0}, r"to be whole numbers, as in torch.uint8"),
-        (rows["speed"], "with the parts 'camera', 'kind', 'speed', got array"),
-        ({"0": rows, "1": rows["speed"]}, "with the parts 'camera', 'kind', 'speed', got array"),
-    ):
-        with pytest.raises(InputError, match=match):
-            gs.measure(team, given)
-    image = ModelTeam([sb3.A2C("CnnPolicy", Scene(CAMERA), seed=seed, device="cpu") for seed in range(2)])
-    with pytest.raises(InputError, match=r"with shape \(..., 3, 36, 40\), got shape \(3, 3, 40, 36\)"):
-        gs.measure(image, rows["camera"].swapaxes(1, 3))  # [width, height, channels] is neither
+    return ModelTeam(models, **options)
 
 
-def test_what_it_refuses() -> None:
-    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
+def callback_of(models: Any) -> Any:
+    from graphsnd.integrations.sb3 import DiversityCallback
 
-    with pytest.raises(InputError, match="at least two"):
-        DiversityCallback(population("A2C", 1))
-    same = dict(zip((1, "1"), population("A2C", 2).values(), strict=True))
-    for models, match in (
-        ({}, "at least one"),
-        (same, "names that differ as strings, got 1, '1'"),
-        ([object()], r"models of Stable-Baselines3"),
-    ):
-        with pytest.raises(InputError, match=match):
-            ModelTeam(models)
-    with pytest.raises(InputError, match="same spaces"):
-        ModelTeam([*population("A2C", 1).values(), *population("PPO", 1).values()])
+    return DiversityCallback(models)
 
 
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
+BAD = {
+    "one model": (lambda: callback_of(population("A2C", 1)), "models"),
+    "no model": (lambda: team_of({}), "policies"),
+    "names": (lambda: team_of(dict(zip((1, "1"), population("A2C", 2).values(), strict=True))), "models"),
+    "no policy": (lambda: team_of([object()]), "models"),
+    "spaces": (lambda: team_of([population("A2C", 1)["m0"], population("PPO", 1)["m0"]]), "models"),
+    "actions of a memory": (lambda: team_of(recurrent(2), deterministic=True), "deterministic"),
+    "callback of a memory": (lambda: callback_of(recurrent(2)), "models"),
+    "memory of one": (lambda: team_of([*recurrent(1), population("A2C", 1)["m0"]]), "models"),
+    "no sequences": (lambda: gs.measure(team_of(recurrent(2)), torch.zeros(5, 3)), "observations"),
+    "fewer parts": (lambda: gs.measure(scene_team(), {"camera": scenes(3)["camera"]}), "observations"),
+    "no whole numbers": (lambda: gs.measure(scene_team(), {**scenes(3), "camera": scenes(3)["camera"] / 255}), None),
+}
 
-    for name in [name for name in sys.modules if name.startswith("stable_baselines3")]:
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "graphsnd.integrations.sb3", raising=False)
-    with pytest.raises(MissingExtraError, match="pip install stable-baselines3"):
-        import graphsnd.integrations.sb3  # noqa: F401
+
+def scene_team() -> Any:
+    return team_of([sb3.A2C("MultiInputPolicy", Scene(scene()), seed=seed, device="cpu") for seed in range(2)])
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_named(case: str) -> None:
+    use, name = BAD[case]
+    with pytest.raises(InputError) as error:
+        use()
+    assert error.value.name == (name or "observations['camera']")

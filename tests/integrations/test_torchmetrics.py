@@ -8,12 +8,11 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.errors import MissingExtraError
 
 pytest.importorskip("torchmetrics")
 from torchmetrics import MetricCollection
 
-from graphsnd.integrations.torchmetrics import GraphSnd, SystemNeuralDiversity
+from graphsnd.integrations.torchmetrics import SystemNeuralDiversity
 
 GRAPH = gs.graphs.uniform(6, 7, seed=0)
 
@@ -26,7 +25,7 @@ def actions(observations: int, seed: int = 0) -> torch.Tensor:
     ("metric", "whole"),
     [
         (SystemNeuralDiversity(), lambda b: gs.snd(b)),
-        (GraphSnd(GRAPH), lambda b: gs.graph_snd(b, GRAPH)),
+        (SystemNeuralDiversity(graph=GRAPH), lambda b: gs.graph_snd(b, GRAPH)),
     ],
     ids=["snd", "graph"],
 )
@@ -45,8 +44,8 @@ def test_a_collection_never_merges_different_metrics() -> None:
     x, other, team = actions(8), gs.graphs.uniform(6, 7, seed=1), gs.Deterministic
     weighted = gs.Graph(6, GRAPH.edges, torch.arange(1.0, 8.0))
     metrics = {
-        "snd": SystemNeuralDiversity(), "same": SystemNeuralDiversity(), "first": GraphSnd(GRAPH),
-        "second": GraphSnd(other), "weighted": GraphSnd(weighted),
+        "snd": SystemNeuralDiversity(), "same": SystemNeuralDiversity(), "first": SystemNeuralDiversity(graph=GRAPH),
+        "second": SystemNeuralDiversity(graph=other), "weighted": SystemNeuralDiversity(graph=weighted),
     }  # fmt: skip
     collection = MetricCollection(metrics)
     for batch in (torch.zeros_like(x), x, x):  # the first batch makes all states equal
@@ -120,7 +119,11 @@ def test_agents_without_names_go_with_any() -> None:
 
 
 def test_the_state_of_another_metric_is_refused() -> None:
-    made = [SystemNeuralDiversity(gs.TotalVariation()), SystemNeuralDiversity(gs.Hellinger()), GraphSnd(GRAPH)]
+    made = [
+        SystemNeuralDiversity(gs.TotalVariation()),
+        SystemNeuralDiversity(gs.Hellinger()),
+        SystemNeuralDiversity(graph=GRAPH),
+    ]
     for metric in made:
         metric.persistent(True)
         metric.update(gs.Categorical(logits=LOGITS))
@@ -130,7 +133,7 @@ def test_the_state_of_another_metric_is_refused() -> None:
     again.update(gs.Categorical(logits=LOGITS))
     torch.testing.assert_close(again.compute(), made[0].compute())
     for other in made[1:]:
-        with pytest.raises(gs.InputError, match="`state` of a metric of the same class, graph and distance"):
+        with pytest.raises(gs.InputError, match="`state` of a metric of the same graph and distance"):
             other.load_state_dict(saved)
     merged = SystemNeuralDiversity(gs.Hellinger())
     merged.update(gs.Categorical(logits=LOGITS))
@@ -143,12 +146,12 @@ RANK = """
 import sys, torch, torch.distributed as dist
 from torchmetrics import MetricCollection
 import graphsnd as gs
-from graphsnd.integrations.torchmetrics import GraphSnd, SystemNeuralDiversity
+from graphsnd.integrations.torchmetrics import SystemNeuralDiversity
 rank = int(sys.argv[1])
 dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
 x = torch.randn(9, 6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 graph = gs.graphs.uniform(6, 7, seed=0)
-metrics = MetricCollection({"snd": SystemNeuralDiversity(), "graph": GraphSnd(graph)})
+metrics = MetricCollection({"snd": SystemNeuralDiversity(), "graph": SystemNeuralDiversity(graph=graph)})
 for part in (torch.zeros(1, 6, 2), x[:2] if rank == 0 else x[2:]):
     metrics.update(gs.Deterministic(part.double()))
 whole = gs.Deterministic(torch.cat([torch.zeros(2, 6, 2), x]))
@@ -176,26 +179,11 @@ def test_two_processes_give_the_whole(tmp_path: Path) -> None:
     assert [process.returncode for process in ranks] == [0, 0], errors
 
 
-def test_distance_is_used() -> None:
-    team = gs.Categorical(logits=actions(5))
-    metric = SystemNeuralDiversity(gs.Hellinger())
-    metric.update(team)
-    torch.testing.assert_close(metric.compute(), gs.snd(team, gs.Hellinger()))
-
-
 def test_forward_is_differentiable() -> None:
     x = actions(4).requires_grad_()
     (gradient,) = torch.autograd.grad(SystemNeuralDiversity()(gs.Deterministic(x)), x)
     (expected,) = torch.autograd.grad(gs.snd(gs.Deterministic(x)), x)
     torch.testing.assert_close(gradient, expected)
-
-
-def test_plot() -> None:
-    metric = SystemNeuralDiversity()
-    values = [metric(gs.Deterministic(part)) for part in actions(6).split(2)]
-    _, axes = metric.plot(values)
-    assert [line.get_ydata().tolist() for line in axes.lines[:1]] == [pytest.approx([float(v) for v in values])]
-    metric.plot()
 
 
 def test_reset_and_empty() -> None:
@@ -205,15 +193,3 @@ def test_reset_and_empty() -> None:
     assert int(metric.observations) == 0
     with pytest.warns(UserWarning, match="compute"), pytest.raises(gs.InputError, match="at least one update"):
         metric.compute()
-
-
-def test_absent_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torchmetrics", None)
-    monkeypatch.delitem(sys.modules, "graphsnd.integrations.torchmetrics")
-    with pytest.raises(MissingExtraError, match=r"pip install torchmetrics"):
-        __import__("graphsnd.integrations.torchmetrics")
-
-
-def test_a_graph_is_a_graph() -> None:
-    with pytest.raises(gs.InputError, match=r"`graph` to be a graphsnd Graph, got 'ring:2'"):
-        GraphSnd("ring:2")

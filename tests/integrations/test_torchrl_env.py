@@ -77,7 +77,7 @@ def test_discrete_actions_are_numbered_as_in_vmas() -> None:
 
 
 def test_another_device() -> None:
-    env = WorldEnv(Dispersion(3, 4), device="cpu", seed=2)
+    env = WorldEnv(Dispersion(3, 4), seed=2)
     first = env.reset()["agents", "observation"]
     assert env.to("cpu") is env  # and goes on
     assert not torch.equal(env.reset()["agents", "observation"], first)
@@ -87,7 +87,7 @@ def test_another_device() -> None:
 @pytest.mark.parametrize("discrete", [False, True])
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
 def test_on_a_gpu(world: World, discrete: bool) -> None:
-    made = WorldEnv(world, device="cuda", discrete=discrete)
+    made = WorldEnv(dataclasses.replace(world, device="cuda"), discrete=discrete)
     check_env_specs(made)
     moved = WorldEnv(world, discrete=discrete)
     moved.rollout(2)

@@ -23,8 +23,6 @@ from graphsnd.teams.policies import Policy
 
 __all__ = ["collect"]
 
-EVERY = object()  # stands for agents that have no policy of their own
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Collected:
@@ -35,7 +33,7 @@ class Collected:
         >>> seen.pooled.shape, seen.clusters.shape, list(seen.of(["b"]).by_agent)
         (torch.Size([5, 4]), torch.Size([5]), ['b'])
         >>> seen
-        Collected(agents=2, observations=5, episodes=2: a (3, 4), b (2, 4))
+        Collected(agents=2, observations=5, episodes=2)
     """
 
     # [observations, *features] of each agent, in the order of time; of Dict observations a dict of such, by part
@@ -43,11 +41,8 @@ class Collected:
     episodes: dict[str, Tensor]  # int64 [observations], the episode of each of them
 
     def __repr__(self) -> str:
-        agents, count = len(self.by_agent), sum(map(len, self.episodes.values()))
-        episodes = len({episode for own in self.episodes.values() for episode in own.tolist()})
-        shapes = [f"{agent} {map_parts(lambda part: tuple(part.shape), rows)}" for agent, rows in self.by_agent.items()]
-        shown = ", ".join(shapes[:8]) + f" and {agents - 8} more" * (agents > 8)
-        return f"Collected(agents={agents}, observations={count}, episodes={episodes}: {shown})"
+        shown = self.clusters
+        return f"Collected(agents={len(self.by_agent)}, observations={len(shown)}, episodes={len(shown.unique())})"
 
     @property
     def pooled(self) -> Any:
@@ -72,15 +67,8 @@ class Collected:
         return torch.cat(list(self.episodes.values()))
 
     def of(self, agents: Sequence[str]) -> Collected:
-        """Return the part of some agents.
-
-        Raises:
-            InputError: For an agent that is not there.
-        """
-        for agent in agents:
-            if agent not in self.by_agent:
-                raise InputError("agents", f"among {', '.join(self.by_agent)}", repr(agent))
-        return Collected({a: self.by_agent[a] for a in agents}, {a: self.episodes[a] for a in agents})
+        """Return the part of some agents."""
+        return Collected({name: self.by_agent[name] for name in agents}, {name: self.episodes[name] for name in agents})
 
 
 def collect(
@@ -127,7 +115,7 @@ def collect(
         fix = "For example: mpe2.simple_spread_v3.parallel_env(), or lambda: gymnasium.make('CartPole-v1')."
         raise InputError("env", "to be one PettingZoo or Gymnasium environment, or a function that makes it", env, fix)
     single = not callable(env.action_space)
-    held = _by_name(policies, None if single else list(getattr(env, "possible_agents", ())))
+    held = _by_name(policies, None if single else list(env.possible_agents))
     if not held:
         raise InputError("policies", "with one for each agent", "none", "For random actions: None.")
     run = _run_single if single else _run_aec if hasattr(env, "agent_iter") else _run_parallel
@@ -141,33 +129,27 @@ def collect(
             run(recorder, steps)
     finally:
         np.random.set_state(state)
-    order = sorted(recorder.rows, key=lambda name: list(held).index(name) if name in held else len(held))
-    made = {name: map_parts(lambda *parts: torch.stack(parts), *recorder.rows[name]) for name in order}
-    return Collected(made, {name: torch.tensor(recorder.episodes[name]) for name in order})
+    there = [name for name in held if name in recorder.rows]
+    made = {name: map_parts(lambda *parts: torch.stack(parts), *recorder.rows[name]) for name in there}
+    return Collected(made, {name: torch.tensor(recorder.episodes[name]) for name in there})
 
 
-def _by_name(policies: Any, agents: list[str] | None) -> dict[Any, Any]:
-    """Return policies by the names of agents, under ``EVERY`` the one of all others where there is one.
-
-    Args:
-        policies: As in :func:`collect`.
-        agents: The names that are known before the first step; None in an environment for one agent.
-    """
+def _by_name(policies: Any, agents: list[str] | None) -> dict[str, Any]:
+    """Return policies by the names of agents, which are None in an environment for one agent."""
     if isinstance(policies, Mapping | nn.ModuleDict):
         return dict(policies.items())
     if not isinstance(policies, Sequence | nn.ModuleList):
-        return {**dict.fromkeys(["0"] if agents is None else agents, policies), EVERY: policies}
-    listed = list(policies)
-    names = list(map(str, range(len(listed)))) if agents is None else agents
-    if len(listed) != len(names):
-        raise InputError("policies", f"with one for each of {', '.join(names)}", f"a list of {len(listed)}")
-    return dict(zip(names, listed, strict=True))
+        return dict.fromkeys(["0"] if agents is None else agents, policies)
+    names = list(map(str, range(len(policies)))) if agents is None else agents
+    if len(policies) != len(names):
+        raise InputError("policies", f"with one for each of {', '.join(names)}", f"a list of {len(policies)}")
+    return dict(zip(names, policies, strict=True))
 
 
 class _Recorder:
     """Lets policies act, and keeps what they were shown."""
 
-    def __init__(self, env: Any, policies: dict[Any, Any], seed: int, deterministic: bool) -> None:
+    def __init__(self, env: Any, policies: dict[str, Any], seed: int, deterministic: bool) -> None:
         self.env, self.policies, self.seed, self.deterministic = env, policies, seed, deterministic
         self.rows: dict[str, list[Any]] = {}
         self.episodes: dict[str, list[int]] = {}
@@ -192,11 +174,30 @@ class _Recorder:
             raise InputError("env", "with observations that are arrays of numbers, or a dict of them", describe(given))
         self.rows.setdefault(agent, []).append(_to_tensors(seen))
         self.episodes.setdefault(agent, []).append(self.episode)
-        if agent not in self.policies and EVERY not in self.policies:
+        if agent not in self.policies:
             fix = f'For random actions: {{..., "{agent}": None}}.'
             raise InputError("policies", f"with an entry for {agent!r}", ", ".join(map(repr, self.policies)), fix)
-        policy = self.policies.get(agent, self.policies.get(EVERY))
-        return _choose(policy, seen, space, mask, agent, self.deterministic, self.states)
+        policy = self.policies[agent]
+        if policy is None:
+            return space.sample() if mask is None else space.sample(mask)
+        if hasattr(policy, "predict"):
+            return _fit(self._predict(agent, policy, seen), space, agent)
+        answer = as_tensor(ask(policy, map_parts(lambda part: part.unsqueeze(0), _to_tensors(seen)), agent))
+        action = _draw(answer, mask, agent, self.deterministic)[0].cpu().numpy()
+        each = answer.base_dist if isinstance(answer, Independent) else answer
+        if isinstance(each, Categorical | torch.distributions.Categorical):
+            action = action + getattr(space, "start", 0)  # they count from the first action
+        return _fit(action, space, agent)
+
+    def _predict(self, agent: str, model: Any, seen: Any) -> Any:
+        """Return the action of a model of Stable-Baselines3, on observations that its ``VecNormalize`` makes."""
+        normalizer = getattr(model, "get_vec_normalize_env", lambda: None)()
+        shown = seen if normalizer is None else normalizer.normalize_obs(seen)
+        if not hasattr(getattr(model, "policy", None), "lstm_actor"):
+            return np.asarray(model.predict(shown, deterministic=self.deterministic)[0])
+        state = self.states.get(agent)  # of sb3-contrib: recurrent
+        action, self.states[agent] = model.predict(shown, state=state, deterministic=self.deterministic)
+        return np.asarray(action)
 
 
 def _run_parallel(recorder: _Recorder, steps: int) -> None:
@@ -225,8 +226,6 @@ def _run_aec(recorder: _Recorder, steps: int) -> None:
 def _run_single(recorder: _Recorder, steps: int) -> None:
     env = recorder.env
     for name in recorder.policies:
-        if name is EVERY:
-            continue
         observation, info = recorder.reset(seed=recorder.seed)
         for _ in range(steps):
             action = recorder.act(name, observation, info, env.action_space)
@@ -241,30 +240,11 @@ def _to_tensors(seen: Any) -> Any:
     return map_parts(lambda part: torch.from_numpy(np.array(part, np.float32, ndmin=dims)), seen)
 
 
-def _choose(
-    policy: Any, seen: Any, space: Any, mask: Any, agent: str, deterministic: bool, states: dict[str, Any]
-) -> Any:
-    """Return an action of the space; a recurrent model finds its state of the step before in ``states``."""
-    if policy is None:
-        return space.sample() if mask is None else space.sample(mask)
-    if hasattr(policy, "predict"):
-        recurrent = hasattr(getattr(policy, "policy", None), "lstm_actor")  # of sb3-contrib
-        memory = {"state": states.get(agent)} if recurrent else {}
-        normalizer = getattr(policy, "get_vec_normalize_env", lambda: None)()  # what its training saw
-        shown = seen if normalizer is None else normalizer.normalize_obs(seen)
-        answer = policy.predict(shown, deterministic=deterministic, **memory)
-        action = np.asarray(answer[0])
-        if recurrent:
-            states[agent] = answer[1]
-    else:
-        answer = as_tensor(ask(policy, map_parts(lambda part: part.unsqueeze(0), _to_tensors(seen)), agent))
-        action = _draw(answer, mask, agent, deterministic)[0].cpu().numpy()
-        each = answer.base_dist if isinstance(answer, Independent) else answer
-        if isinstance(each, Categorical | torch.distributions.Categorical):
-            action = action + getattr(space, "start", 0)  # they count from the first action
+def _fit(action: Any, space: Any, agent: str) -> Any:
+    """Return an action in the shape, range and type of its space."""
     box, shape = hasattr(space, "low"), space.shape  # None of a space of several parts
     if shape is not None and action.size == np.prod(shape, dtype=int) and (box or action.dtype.kind in "biu"):
-        made: Any = action.reshape(shape)
+        made = action.reshape(shape)
         if box:
             made = np.asarray(np.clip(made, space.low, space.high)).astype(space.dtype)
         made = made if box or shape else int(made)

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import as_distance
-from graphsnd.errors import InputError, require
+from graphsnd.errors import InputError, check_type, require
 from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.graphs import Graph
 from graphsnd.metric.diversity import graph_snd, snd
 
-__all__ = ["GraphSnd", "SystemNeuralDiversity"]
+__all__ = ["SystemNeuralDiversity"]
 
 Metric = require("torchmetrics", "torchmetrics").Metric
 COMMON = ("number of agents", "family and distance", "names of agents")  # what all updates must have in common
@@ -28,18 +28,18 @@ NONE = -(2**32)  # below all numbers that stand for these, and below their negat
 
 
 class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
-    """:func:`graphsnd.snd` over batches.
+    """SND over batches, or Graph-SND on one graph.
 
     Args:
         distance: Distance object; the family's default when None.
+        graph: Graph on the agents, the same on every rank; all pairs when None.
         **kwargs: Options of ``torchmetrics.Metric``.
 
     Example:
         >>> import torch, graphsnd as gs
-        >>> metric = SystemNeuralDiversity()
-        >>> metric.update(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
-        >>> float(metric.compute())
-        4.0
+        >>> metric = SystemNeuralDiversity(graph=gs.graphs.circulant(4, 2))
+        >>> float(metric(gs.Deterministic(torch.tensor([[[0.0], [1.0], [3.0], [6.0]]]))))
+        3.0
     """
 
     is_differentiable = True
@@ -49,15 +49,20 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     total: Tensor  # sum over observations, float64
     observations: Tensor  # int64
     common: Tensor  # int64 [3, 2], the most over batches of numbers for these, and of their negatives
-    fingerprint: Tensor  # int64 [32], of class, graph and distance
+    fingerprint: Tensor  # int64 [32], of graph and distance
 
-    def __init__(self, distance: Distance | None = None, **kwargs: Any) -> None:
+    def __init__(self, distance: Distance | None = None, *, graph: Graph | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.distance = distance
+        if graph is not None:
+            check_type("graph", graph, Graph, "to be a Graph", "For example: graphsnd.graphs.circulant(16, 4).")
+        self.distance, self.graph = distance, graph
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("observations", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
         self.add_state("common", torch.full((len(COMMON), 2), NONE), dist_reduce_fx="max")
-        self._identify(None)
+        # A MetricCollection takes metrics for one whose states are close after the first batch, as all are on identical
+        # agents, and never updates the others again. Single bytes, because close means within 1e-5 of a number.
+        sha = hashlib.sha256(repr((type(self), distance, fingerprint(graph))).encode())
+        self.add_state("fingerprint", torch.tensor(list(sha.digest())), dist_reduce_fx="max")
 
     def update(self, behavior: Behavior) -> None:
         """Add a batch of observations that all agents have answered."""
@@ -94,49 +99,14 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
 
     def mean(self, behavior: Behavior) -> Tensor:
         """Return the measure of one batch."""
-        return snd(behavior, self.distance)
+        return snd(behavior, self.distance) if self.graph is None else graph_snd(behavior, self.graph, self.distance)
 
     def _load_from_state_dict(self, *args: Any) -> None:
         super()._load_from_state_dict(*args)
         self._check_fingerprint()
 
     def _check_fingerprint(self) -> None:
-        """Raise where a state of another class, distance or graph was loaded or merged, or came from another rank."""
+        """Raise where a state of another distance or graph was loaded or merged, or came from another rank."""
         if self.fingerprint.tolist() != self._defaults["fingerprint"].tolist():
             fix = "Make the metric as it was made when the state was saved."
-            raise InputError("state", "of a metric of the same class, graph and distance", "another's", fix)
-
-    def _identify(self, graph: Graph | None) -> None:
-        """Set the state that differs between metrics of another class, distance or graph."""
-        # A MetricCollection takes metrics for one whose states are close after the first batch, as all are on identical
-        # agents, and never updates the others again. Single bytes, because close means within 1e-5 of a number.
-        sha = hashlib.sha256(repr((type(self), self.distance, fingerprint(graph))).encode())
-        self.add_state("fingerprint", torch.tensor(list(sha.digest())), dist_reduce_fx="max")
-
-
-class GraphSnd(SystemNeuralDiversity):
-    """:func:`graphsnd.graph_snd` on one graph, over batches.
-
-    Args:
-        graph: Graph on the agents; the same on every rank.
-        distance: Distance object; the family's default when None.
-        **kwargs: Options of ``torchmetrics.Metric``.
-
-    Example:
-        >>> import torch, graphsnd as gs
-        >>> metric = GraphSnd(gs.graphs.complete(3))
-        >>> float(metric(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
-        4.0
-    """
-
-    def __init__(self, graph: Graph, distance: Distance | None = None, **kwargs: Any) -> None:
-        super().__init__(distance, **kwargs)
-        given: object = graph
-        if not isinstance(given, Graph):
-            fix = "Make one with graphsnd.graphs, for example graphsnd.graphs.circulant(16, 4)."
-            raise InputError("graph", "to be a graphsnd Graph", repr(graph), fix)
-        self.graph = graph
-        self._identify(graph)
-
-    def mean(self, behavior: Behavior) -> Tensor:  # noqa: D102
-        return graph_snd(behavior, self.graph, self.distance)
+            raise InputError("state", "of a metric of the same graph and distance", "another's", fix)

@@ -26,7 +26,6 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
     Args:
         world: E environments of N agents.
         seed: Seed of the episodes' starts; ``set_seed`` changes it.
-        device: Where to run; the world's when None. It is moved where it is on another one.
         discrete: Whether a world of continuous actions is given discrete ones: none, lowest or highest in each
             direction, 9 for two, in the order of VMAS.
 
@@ -41,11 +40,8 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
         (torch.Size([2, 5, 4, 16]), torch.Size([2, 5, 4, 1]))
     """
 
-    def __init__(
-        self, world: World, *, seed: int = 0, device: torch.device | str | None = None, discrete: bool = False
-    ) -> None:
+    def __init__(self, world: World, *, seed: int = 0, discrete: bool = False) -> None:
         check_type("world", world, World, "to be a World", "parse_world('navigation', 4) makes one.")
-        world = _move(world, world.device if device is None else check_device(device))
         super().__init__(device=world.device, batch_size=[world.environments])
         self.world: Any = world
         self.state: Any = None
@@ -109,18 +105,10 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
     def to(self, device: Any) -> Any:
         """Move the environment, which starts over from its seed: reset it before the next step."""
         device = check_device(device)
-        moved = _move(self.world, device)
-        if moved is not self.world:
-            self.world, self.state = moved, None
+        if str(device) == "cuda":
+            device = torch.device("cuda", torch.cuda.current_device())  # torch compares devices literally
+        if device != self.world.device:
+            self.world, self.state = dataclasses.replace(self.world, device=device), None
             self._moves = None if self._moves is None else self._moves.to(device)
             self._set_seed(self._start)
         return super().to(device)
-
-
-def _move(world: Any, device: torch.device) -> Any:
-    """Return the world on a device: itself, or another one."""
-    if str(device) == "cuda":
-        device = torch.device("cuda", torch.cuda.current_device())  # torch compares devices literally
-    if device == world.device:
-        return world
-    return dataclasses.replace(world, device=device)

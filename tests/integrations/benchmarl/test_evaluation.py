@@ -229,29 +229,6 @@ class TalkingConfig(ModelConfig):
         return Talking
 
 
-class Stubborn(Talking):
-    """Takes the frames of a step or of a minibatch, and no other number."""
-
-    def _forward(self, tensordict: Any) -> Any:
-        assert tensordict.shape[0] in (4, 10, 20, 40), "frames?"
-        return super()._forward(tensordict)
-
-
-@dataclass
-class StubbornConfig(ModelConfig):
-    @staticmethod
-    def associated_class() -> type[Stubborn]:
-        return Stubborn
-
-
-def test_a_policy_that_fails_does_not_end_training(experiment) -> None:
-    diversity = DiversityCallback()
-    run = experiment(IppoConfig, StubbornConfig(), callbacks=[diversity], share_policy_params=False, critic_model=MLP)
-    with pytest.warns(UserWarning, match=r"'agents' is not measured.*policy of 'agents'.*AssertionError: frames\?"):
-        run.run()
-    assert (run.n_iters_performed, diversity.rows) == (2, [])
-
-
 def talk(weights: dict[str, Tensor], agent: int, sequence: Tensor) -> Tensor:
     joint = torch.cat([sequence, sequence.mean(-2, keepdim=True).expand_as(sequence)], -1)
     weight, bias = (weights[f"0.networks.{agent}.{name}"] for name in ("weight", "bias"))
@@ -343,8 +320,6 @@ def test_teams_of_policies_that_read_several_keys(model, generator) -> None:
     value = gs.measure(team, rollout).value
     assert value == pytest.approx(float(gs.snd(gs.Categorical(probs=seats_last))), rel=1e-5)
     assert value > 0.01
-    with pytest.raises(gs.InputError, match=r"with the entry \('agents', 'speed'\)"):
-        gs.measure(team, rollout.exclude(("agents", "speed")))
 
 
 def test_masks_belong_to_the_observation(generator) -> None:
@@ -434,21 +409,5 @@ def test_a_checkpoint_of_agents_that_remember_or_communicate(model, answer, expe
             assert estimate.value == pytest.approx(loop.values[-1], rel=1e-5)
     assert behavior.names == tuple(f"agent_{agent}" for agent in range(4))
     torch.testing.assert_close(gs.pairwise(team.evaluate(seen[None])), gs.pairwise(behavior))
-    refused = [
-        lambda: gs.measure(team, seen[..., 0, :]),
-        lambda: team.evaluate(seen[..., 0, :]),
-        lambda: team.evaluate(seen[0, 0]),
-    ]
-    refused.append(lambda: team.partial(seen[0, :, 0], torch.zeros(10, 1, dtype=torch.int64)))
-    for use in refused:
-        with pytest.raises(gs.InputError, match=r"4 agents, features.*measure\(team, rollout\)"):
-            use()
-
-
-@pytest.mark.parametrize("there", [False, True])
-def test_a_file_away_from_its_experiment_is_refused(there: bool, tmp_path: Path) -> None:
-    path = tmp_path / "checkpoints" / "checkpoint_60.pt"
-    path.parent.mkdir()
-    (path if there else tmp_path / "config.pkl").touch()  # one of the two that it takes
-    with pytest.raises(gs.InputError, match=r"`checkpoint` .*<experiment>/checkpoints/.*config.pkl"):
-        load_teams(path)
+    with pytest.raises(gs.InputError, match="observations"):
+        gs.measure(team, seen[..., 0, :])

@@ -9,7 +9,7 @@ from tensordict import TensorDict
 from graphsnd import Deterministic, snd
 from graphsnd.control import DiCo
 from graphsnd.control.measurement import measure_points
-from graphsnd.designs import Bernoulli, Complete
+from graphsnd.designs import Complete
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel, pack, unpack
 from graphsnd.teams import engine
@@ -175,7 +175,7 @@ def test_agents_that_no_pair_needs_are_not_evaluated(generator, monkeypatch) -> 
 
 def test_gradients_through_the_measurement(generator) -> None:
     data = batch(generator)
-    model = build(controller=DiCo(0.1, tau=1.0, through=True))
+    model = build(target=0.1, tau=1.0, through=True)
     pairs = torch.combinations(torch.arange(4))
     rows = data["agents", "observation"].flatten(0, 1)
     model(data)["agents", "logits"].square().sum().backward()
@@ -196,15 +196,6 @@ def test_without_control_and_without_deviations(target, scale, generator) -> Non
     expected = model.network(data["agents", "observation"], torch.tensor(scale))
     torch.testing.assert_close(logits, expected)
     assert model.estimate.isnan()  # nothing to control, so nothing was measured
-
-
-def test_a_controller_object_replaces_the_fields(generator) -> None:
-    model = build(target=None, controller=DiCo(0.4, tau=1.0, design=Bernoulli(1.0)))
-    full = build(target=0.4, tau=1.0)
-    data = batch(generator)
-    model(data)
-    full(data)
-    assert float(model.estimate) == pytest.approx(float(full.estimate), rel=1e-6)
 
 
 @pytest.mark.parametrize(

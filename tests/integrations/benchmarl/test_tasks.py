@@ -9,7 +9,6 @@ from benchmarl.algorithms import IppoConfig, QmixConfig
 from benchmarl.environments import PettingZooTask, VmasTask
 from benchmarl.models import MlpConfig
 
-from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl import DiversityCallback, GraphsndTask, provide_mpe
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -45,12 +44,6 @@ def test_options_and_specs_are_those_of_the_vmas_task(name: str) -> None:
         assert all(mine[key].shape == its[key].shape for key in set(mine.keys()))
     assert ours.group_map(made[0]) == theirs.group_map(made[1])
     assert ours.max_steps(made[0]) == made[0].world.horizon == 100
-
-
-def test_an_unknown_option_is_named() -> None:
-    task = GraphsndTask.DISPERSION.get_task({"n_agents": 4, "max_steps": 10, "n_foods": 3})
-    with pytest.raises(InputError, match="n_food"):
-        task.get_env_fun(2, True, 0, "cpu")()
 
 
 def test_mpe_tasks_run_on_recent_pettingzoo(monkeypatch) -> None:

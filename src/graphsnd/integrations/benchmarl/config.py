@@ -15,7 +15,6 @@ from graphsnd.control.dico import BOUNDS, Bootstrap
 from graphsnd.errors import check_choice
 from graphsnd.integrations.benchmarl.model import DiCoModel
 
-MODEL_OPTIONS = ("num_cells", "activation", "squash_shared", "observations", "positions", "seed")
 MODULES = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
@@ -42,8 +41,6 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
         observations: Largest number of observations of a minibatch to measure on, drawn at random; None for all.
         positions: Number of features, the first of an observation, that are the agent's position; only for ``knn:3``.
         seed: Seed of the random pairs; drawn from the experiment's seed when None.
-        controller: Any :class:`~graphsnd.control.Controller`, in place of everything from ``target`` to ``through``.
-            BenchMARL pickles it.
 
     Example:
         >>> str(DiCoModelConfig(target=0.1, design="bernoulli:0.1").make_controller().design)
@@ -63,12 +60,9 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
     observations: int | None = None
     positions: int | None = None
     seed: int | None = None
-    controller: Any = None
 
     def make_controller(self) -> Controller:
         """Return the controller that the fields describe."""
-        if self.controller is not None:
-            return self.controller
         check_choice("bootstrap", self.bootstrap, [each.value for each in Bootstrap])
         if self.target is None:
             return Unconstrained(self.design)
@@ -90,9 +84,7 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
             critic = MlpConfig(num_cells=list(self.num_cells), layer_class=nn.Linear, activation_class=activation)
             critic.is_critic = True
             return critic.get_model(**kwargs)
-        options = {name: getattr(self, name) for name in MODEL_OPTIONS}
-        kwargs = {"model_index": 0, "is_critic": False, **kwargs}
-        return DiCoModel(controller=self.make_controller(), **options, **kwargs)
+        return DiCoModel(config=self, **{"model_index": 0, "is_critic": False, **kwargs})
 
     @staticmethod
     def associated_class() -> type[DiCoModel]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,11 +12,14 @@ from torch import Tensor
 from torchrl.data import Categorical, OneHot
 
 from graphsnd import Deterministic, snd
-from graphsnd.control import Controller, Homogeneous, State, Status, Unconstrained
+from graphsnd.control import Homogeneous, State, Status, Unconstrained
 from graphsnd.control.measurement import Measurement, measure_selected, select_pairs
 from graphsnd.designs.design import as_design
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.policy import Deviating
+
+if TYPE_CHECKING:
+    from graphsnd.integrations.benchmarl.config import DiCoModelConfig
 
 COUNTED = ("forwards", "scale", "saturated", "empty", "invalid")
 
@@ -57,22 +59,12 @@ class DiCoModel(Model):  # type: ignore[misc]
     tally: Tensor
     _trained: Tensor | None = None  # the state that training forwards write to, for targets
 
-    def __init__(
-        self,
-        *,
-        controller: Controller,
-        num_cells: Sequence[int],
-        activation: str,
-        squash_shared: bool,
-        observations: int | None,
-        positions: int | None,
-        seed: int | None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, config: DiCoModelConfig, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if self.n_agents == 1 and not isinstance(controller, Homogeneous):
-            controller = Unconstrained()  # one agent has no diversity to scale: its deviation counts in full
-        self.controller, self.observations, self.positions = controller, observations, positions
+        self.controller = config.make_controller()
+        if self.n_agents == 1 and not isinstance(self.controller, Homogeneous):
+            self.controller = Unconstrained()  # one agent has no diversity to scale: its deviation counts in full
+        self.observations, self.positions = config.observations, config.positions
         # As every model of BenchMARL does, this one draws from the global state that the experiment has seeded.
         drawn = int(torch.randint(2**31, ()))
         self.network = Deviating(
@@ -80,14 +72,14 @@ class DiCoModel(Model):  # type: ignore[misc]
             sum(spec.shape[-1] for spec in self.input_spec.values(True, True)),
             self.output_leaf_spec.shape[-1],
             self._controlled_outputs(),
-            tuple(num_cells),
-            activation=activation,
-            box=self._box() if squash_shared else None,
+            tuple(config.num_cells),
+            activation=config.activation,
+            box=self._box() if config.squash_shared else None,
             discrete=self.discrete,
             generator=torch.Generator().manual_seed(drawn),
         ).to(self.device)
-        self.register_buffer("controller_state", pack(controller.initial(device=self.device)))
-        start = [float(drawn if seed is None else seed), 0.0]
+        self.register_buffer("controller_state", pack(self.controller.initial(device=self.device)))
+        start = [float(drawn if config.seed is None else config.seed), 0.0]
         self.register_buffer("draws", torch.tensor(start, dtype=torch.float64, device=self.device))
         self.register_buffer("tally", torch.zeros(len(COUNTED), dtype=torch.float64, device=self.device))
 
