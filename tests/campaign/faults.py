@@ -23,14 +23,13 @@ from unittest import mock
 
 from graphsnd.rl import train
 from graphsnd.rl.checkpoint import CHECKPOINT, has_checkpoint, load_checkpoint
-from paper.cells import Cells
 from paper.experiment import Experiment, Number, Scale
 from paper.experiment import Outcome as Result
+from paper.runner import Cells, train_cell
 from paper.runner import run as run_experiment
-from paper.shared.rollouts import train_cell
 from tests.campaign import Outcome
 from tests.campaign._runs import CONTROL, TRAIN, differences
-from tests.paper.fakes import Data, Numbers, Square, draw
+from tests.paper.fakes import Data, Square, draw
 
 FULL = 1500
 # The faults are ours, so the files need no real disk, which would take most of the time.
@@ -111,12 +110,12 @@ def train_here(folder: Path, task: Any) -> None:
 def reproduce(folder: Path) -> None:
     """Run an experiment of two cells and a training."""
 
-    def cells_of(scale: Scale, cells: Cells) -> Result[Data, Numbers]:
-        trainer = train_cell(TRAIN.with_iterations(1), cells, "team")
+    def cells_of(scale: Scale, cells: Cells) -> Result:
+        trainer = train_cell(TRAIN.with_iterations(1), cells.beside("teams"), "team")
         rows = [cells.get(f"n={n}", {"n": n}, partial(Square, n, n * n), Square) for n in (2, 3)]
-        return Result(Data(tuple(rows)), Numbers(Number(float(trainer.iteration))), (0,))
+        return Result(Data(tuple(rows)), {"largest": Number(float(trainer.iteration))}, (0,))
 
-    experiment = Experiment("recovery", "Squares", cells_of, draw, Data, Numbers)
+    experiment = Experiment("recovery", "Squares", cells_of, draw, Data)
     run_experiment(experiment, Scale.SMOKE, out=folder / "results", work=folder / "work")
 
 
@@ -140,7 +139,7 @@ TARGETS = {
     "train": Target(partial(train_here, task=TRAIN.with_iterations(3))),
     "resume": Target(partial(train_here, task=TRAIN), prepare=prepare_resumption),
     "control": Target(partial(train_here, task=CONTROL.with_iterations(3))),
-    "reproduce": Target(reproduce, run="work/smoke/recovery/team"),
+    "reproduce": Target(reproduce, run="work/smoke/teams/team"),
 }
 
 

@@ -38,9 +38,8 @@ from graphsnd.rl import Settings, Task, train
 from graphsnd.rl.checkpoint import load_checkpoint
 from graphsnd.rl.log import Row, read_rows
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
-from paper.cells import Cells
 from paper.experiment import Number, Scale
-from paper.store import Result, read_result, write_result
+from paper.runner import Cells, Result, read_result, write_result
 from tests.campaign import LONG, Outcome, limited
 
 FULL = 24_000

@@ -8,8 +8,8 @@ import pytest
 from graphsnd import InputError
 from graphsnd.rl import ControlSettings, ControlTask
 from graphsnd.rl.control import Run
-from paper.cells import Cells
 from paper.control.logs import gather_runs, list_missing, name_sources, read_histories, split_runs
+from paper.runner import Cells
 from tests.paper.control_rows import noisy, row, write_training
 
 FULL, SPARSE = Run("complete", 0.12, 0), Run("bernoulli:0.1", 0.12, 0)
