@@ -7,7 +7,7 @@ FRAMEWORKS := $(VENV)/.frameworks
 RLLIB := .rllib
 DOCS := $(VENV)/.docs
 
-.PHONY: help install lock demo test test-integrations test-browser test-slow test-gpu test-matrix docs campaign lint format package bench reproduce pack clean
+.PHONY: help install lock demo test test-integrations test-browser test-slow test-gpu test-matrix docs lint format package bench reproduce pack clean
 
 help:            ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -68,9 +68,6 @@ test-matrix:     ## Run the tests in environments of their own; needs uv; MATRIX
 
 test-gpu:        ## Run the GPU tests with the Python and torch that are there; installs nothing
 	PYTHONPATH=src:. $(PYTHON) -m pytest -m gpu tests
-
-campaign: $(READY) ## Attack the library for about an hour; SHARE=0.1 for a tenth of the cases, SEED=1
-	$(BIN)/python -m tests.campaign --seed $(or $(SEED),0) --share $(or $(SHARE),1)
 
 lint: $(READY)   ## ruff, mypy, import-linter
 	$(BIN)/ruff check .

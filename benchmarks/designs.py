@@ -33,8 +33,9 @@ from graphsnd.estimation.moments import draw, variance
 from graphsnd.estimation.source import as_source
 from graphsnd.graphs import Graph
 from graphsnd.metric import horvitz_thompson, pairwise
-from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
+from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 from graphsnd.teams.saved import OBSERVATIONS
+from graphsnd.teams.team import Team
 
 PAPER = "bernoulli:0.1"
 ATTEMPTS = 50  # at a draw that has an edge

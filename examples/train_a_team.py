@@ -6,7 +6,7 @@ from pathlib import Path
 from graphsnd.rl import Settings, Trainer, evaluate_team
 from graphsnd.rl.checkpoint import save_teams
 from graphsnd.rl.worlds import Navigation
-from graphsnd.teams import Team
+from graphsnd.teams.team import Team
 
 world = Navigation(4, 16, collisions=False, shared_rew=False, horizon=100)
 settings = Settings(steps=64, environments=16, minibatch=256, learning_rate=2e-3, hidden=(32, 32), iterations=10)

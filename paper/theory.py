@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from scipy.stats import chisquare
 
 from graphsnd import bounds, graphs
+from graphsnd.bounds.relabelling import paper_random_regular_bound
 from graphsnd.graphs.random import rank
 from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, ORANGE, VERMILLION, styled_figure
 from graphsnd.rl.streams import hashed
@@ -147,7 +148,7 @@ def _bounded(row: Row, trained: bool) -> Bounded:
     exact = None
     if row.probabilistic is not None:
         # The printed bound is proportional to D_max / SND, which the row does not keep.
-        largest = row.probabilistic / bounds.paper_random_regular_bound(1.0, n, degree, DELTA)
+        largest = row.probabilistic / paper_random_regular_bound(1.0, n, degree, DELTA)
         exact = bounds.random_regular_bound(largest, n, degree, DELTA)
     return Bounded(
         n=n,

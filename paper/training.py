@@ -42,7 +42,8 @@ from graphsnd.rl.settings import PPOSettings
 from graphsnd.rl.streams import Streams
 from graphsnd.rl.trainer import independent
 from graphsnd.rl.worlds import World
-from graphsnd.teams import StackedTeam, Team
+from graphsnd.teams import StackedTeam
+from graphsnd.teams.team import Team
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.runner import Cells, gather_stacks, read_or_measure, train_cell
 from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean, some_pairs

@@ -25,8 +25,6 @@ NEEDS = {
     "torchmetrics": ["src/graphsnd/integrations/torchmetrics.py"],
     "torchrl": ["src/graphsnd/integrations/torchrl*.py", "tests/integrations/*"],
     "stable_baselines3": ["src/graphsnd/integrations/sb3.py"],
-    "mpe2": ["src/graphsnd/rl/worlds/pettingzoo_world.py"],
-    "vmas": ["src/graphsnd/rl/worlds/vmas_world.py"],
     "pettingzoo": ["src/graphsnd/integrations/pettingzoo.py"],
     "jax": ["src/graphsnd/integrations/jax.py"],
     "tree": ["src/graphsnd/integrations/rllib.py"],  # of what ray[rllib] needs, the package that nothing else brings

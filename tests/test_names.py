@@ -17,7 +17,8 @@ import graphsnd as gs
 from graphsnd.cli.app import app
 from graphsnd.cli.files import read_team
 from graphsnd.plots.summary import summarise
-from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
+from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
+from graphsnd.teams.team import Team
 
 NAMES = ("scout", "guard", "medic", "cook")
 PLACES = {name: torch.randn(30, 2, generator=torch.Generator().manual_seed(k)) for k, name in enumerate(NAMES)}

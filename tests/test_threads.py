@@ -9,13 +9,17 @@ import dataclasses
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.bounds.effects import fit_effects
+from graphsnd.bounds.relabelling import relabelling_variance
 
 # Observations and agents: sums over observations that torch splits between threads, few observations, many features.
 SIZES = {"long": (34_001, 5, 2), "wide": (3, 701, 3), "middle": (401, 61, 4), "deep": (33, 20, 301)}
@@ -80,8 +84,7 @@ def regular(behavior: gs.Behavior) -> gs.Graph:
 
 def effects(behavior: gs.Behavior) -> Any:
     on = regular(behavior)
-    distances = gs.pairwise(behavior, graph=on)
-    return gs.bounds.agent_effects(distances, on), gs.bounds.regular_standard_error(distances, on)
+    return fit_effects(gs.pairwise(behavior, graph=on), on)
 
 
 CALLS: dict[str, Callable[[gs.Behavior], Any]] = {
@@ -112,7 +115,7 @@ CALLS: dict[str, Callable[[gs.Behavior], Any]] = {
     "diameter": gs.bounds.diameter,
     "agent_effects": effects,
     "distortion": lambda b: gs.bounds.distortion(gs.graphs.random_regular(min(b.agents, 20), 4, seed=0)),
-    "relabelling": lambda b: gs.bounds.relabelling_variance(gs.pairwise(b), [2] * b.agents),
+    "relabelling": lambda b: relabelling_variance(gs.pairwise(b), [2] * b.agents),
     "gradient snd": gradient(gs.snd),
     "gradient snd reference": gradient(lambda b: gs.snd(b, backend="reference")),
     "gradient graph_snd": gradient(lambda b: gs.graph_snd(b, weighted(b))),
@@ -172,3 +175,19 @@ def test_nor_do_those_of_other_libraries() -> None:
         said.append(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
     assert said[0].count("\n") == len(names("wide", "double"))
     assert said[0] == said[1]
+
+
+def test_calls_from_many_threads_at_once_have_the_bits_of_one() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(5, 16), torch.nn.Dropout(0.5), torch.nn.Linear(16, 2))
+    policies, observations = [module] + [torch.nn.Linear(5, 2) for _ in range(3)], torch.randn(200, 5)
+    behavior = gs.Deterministic(torch.randn(60, 24, 4, dtype=torch.float64))
+    chosen = ("snd", "graph_snd", "pairwise", "contributions", "measure regular", "accumulator", "gradient snd")
+    calls = {name: (lambda name=name: CALLS[name](behavior)) for name in chosen}
+    calls["policies"] = lambda: gs.measure(policies, observations)
+    alone = {name: bits(call()) for name, call in calls.items()}
+    state, filters = torch.get_rng_state(), list(warnings.filters)
+    with ThreadPoolExecutor(4) as threads:
+        for name, found in [(name, threads.submit(calls[name])) for _ in range(3) for name in sorted(calls)]:
+            assert bits(found.result()) == alone[name], name
+    assert torch.equal(torch.get_rng_state(), state)
+    assert (list(warnings.filters), module.training) == (filters, True)

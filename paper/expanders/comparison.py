@@ -20,7 +20,7 @@ from torch import Tensor
 
 from graphsnd import bounds, graphs
 from graphsnd.bounds.discrepancy import check_symmetric
-from graphsnd.bounds.relabelling import split_squares
+from graphsnd.bounds.relabelling import paper_random_regular_bound, relabelling_variance, split_squares
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
 from paper.expanders.families import Family
@@ -186,7 +186,7 @@ def compare(distances: Distances, graph: Graph, summary: GraphSummary) -> Row:
     value = float(distances.matrix[i, j].mean())
     # Only a drawn graph has a random numbering, over which the ratio has a standard deviation.
     drawn = graph.inclusion is not None and snd > 0
-    error = math.sqrt(float(bounds.relabelling_variance(distances.matrix, graph.degrees()))) if drawn else 0.0
+    error = math.sqrt(float(relabelling_variance(distances.matrix, graph.degrees()))) if drawn else 0.0
     return Row(
         **vars(summary),
         snd=snd,
@@ -211,7 +211,7 @@ def _regular_bounds(graph: Graph, distances: Distances) -> dict[str, Any]:
     chance = None
     if graph.inclusion is not None and degree >= 3 and distances.snd > 0:
         largest = float(distances.matrix.max()) / distances.snd
-        chance = bounds.paper_random_regular_bound(largest, graph.n, degree, DELTA)
+        chance = paper_random_regular_bound(largest, graph.n, degree, DELTA)
     return dict(zip(names, (bound.relative, bound.rho, chance), strict=True))
 
 

@@ -5,8 +5,8 @@ The mean over the edges of a Bernoulli graph is unbiased given that the graph ha
 
 .. math:: S^2 \left( \mathrm{E}[1/M \mid M \ge 1] - 1/N \right)
 
-exactly. On a random regular graph, a relabelled one, it is :func:`graphsnd.bounds.relabelling_variance`. Where a
-template is laid over new agents at each of t out of T observations o, with :math:`V` the mean of those variances and
+exactly. On a random regular graph it is :func:`~graphsnd.bounds.relabelling.relabelling_variance`. Where
+a template is laid over new agents at each of t out of T observations o, with :math:`V` the mean of those variances and
 :math:`B` the variance of :math:`\mathrm{SND}_o` (T - 1 in its denominator), it is
 
 .. math:: (B + V) / t - B / T.
@@ -21,8 +21,8 @@ import torch
 from scipy.stats import binom
 from torch import Tensor
 
-from graphsnd import bounds
 from graphsnd.behavior import Behavior
+from graphsnd.bounds.relabelling import relabelling_variance
 from graphsnd.designs import Design
 from graphsnd.designs.template import Template
 from graphsnd.errors import InputError
@@ -65,7 +65,7 @@ def regular_error(distances: Tensor, degree: int) -> float:
         >>> regular_error((a[:, None] + a) * ~torch.eye(4, dtype=torch.bool), 2)  # effects of agents alone cancel
         0.0
     """
-    return math.sqrt(max(0.0, float(bounds.relabelling_variance(distances, [degree] * len(distances)))))
+    return math.sqrt(max(0.0, float(relabelling_variance(distances, [degree] * len(distances)))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,7 +68,9 @@ if TYPE_CHECKING:
         pairwise,
         snd,
     )
-    from graphsnd.teams import Team, draw_samples, evaluate, load_behavior, save_behavior
+    from graphsnd.teams.evaluation import draw_samples, evaluate
+    from graphsnd.teams.files import load_behavior, save_behavior
+    from graphsnd.teams.team import Team
 
 __version__ = "0.2.0"
 
@@ -111,13 +113,15 @@ __all__ = [
 
 _STAGES = ["errors", "behavior", "teams", "graphs", "kernels", "metric", "bounds", "designs", "estimation", "analysis"]
 _STAGES += ["control", "distributed", "rl", "integrations", "plots", "cli"]
+# The modules of names that no stage has.
+_MODULES = ["teams.evaluation", "teams.files", "teams.team"]
 
 
 def _load(name: str) -> Any:
     # torch and numba take two seconds to load, matplotlib one more; `graphsnd --help` needs none of them.
     if name in _STAGES:
         return importlib.import_module(f"graphsnd.{name}")
-    for stage in _STAGES if name in __all__ else ():
+    for stage in [*_STAGES, *_MODULES] if name in __all__ else ():
         value = getattr(importlib.import_module(f"graphsnd.{stage}"), name, None)
         if value is not None:
             return globals().setdefault(name, value)

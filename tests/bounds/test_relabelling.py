@@ -9,7 +9,13 @@ import torch
 
 import graphsnd as gs
 from graphsnd import bounds
-from graphsnd.bounds.relabelling import relabelling_factor, relabelling_variance, split_squares
+from graphsnd.bounds.relabelling import (
+    paper_random_regular_bound,
+    relabelling_bound,
+    relabelling_factor,
+    relabelling_variance,
+    split_squares,
+)
 
 
 def template(name: str, n: int) -> np.ndarray:
@@ -198,9 +204,9 @@ def test_bound_covers_and_is_not_vacuous(n: int, degree: int) -> None:
 
 
 def test_relabelling_covers_and_wins_for_tiny_delta() -> None:
-    assert bounds.relabelling_bound(2.0, 50, 0.05) == pytest.approx(2 * math.sqrt(8 * math.log(40) / 50))
-    assert bounds.random_regular_bound(1.0, 1000, 3, 1e-9) == bounds.relabelling_bound(1.0, 1000, 1e-9)
-    assert bounds.random_regular_bound(1.0, 1000, 3, 0.05) < bounds.relabelling_bound(1.0, 1000, 0.05)
+    assert relabelling_bound(2.0, 50, 0.05) == pytest.approx(2 * math.sqrt(8 * math.log(40) / 50))
+    assert bounds.random_regular_bound(1.0, 1000, 3, 1e-9) == relabelling_bound(1.0, 1000, 1e-9)
+    assert bounds.random_regular_bound(1.0, 1000, 3, 0.05) < relabelling_bound(1.0, 1000, 0.05)
 
 
 def configurations(n: int, degree: int, count: int, seed: int = 0) -> np.ndarray:
@@ -227,7 +233,7 @@ def test_configuration_model_has_its_mean_below_snd(n: int, degree: int) -> None
 
 def test_paper_bound_is_its_formula_and_covers() -> None:
     n, degree = 40, 3
-    radius = bounds.paper_random_regular_bound(2.0, n, degree, DELTA)
+    radius = paper_random_regular_bound(2.0, n, degree, DELTA)
     assert radius == pytest.approx(2 * math.sqrt(8 / 120 * (math.log(4 / DELTA) + 2)))
     camp = np.arange(n) % 2
     matrix = 2.0 * (camp[:, None] != camp[None])
@@ -242,10 +248,10 @@ def test_complete_graph_has_no_variance() -> None:
 
 
 @pytest.mark.parametrize(("call", "name"), [
-    (lambda: bounds.relabelling_bound(1.0, 1, 0.1), "n"),
+    (lambda: relabelling_bound(1.0, 1, 0.1), "n"),
     (lambda: bounds.random_regular_bound(1.0, 5, 5, 0.1), "degree"),
     (lambda: bounds.random_regular_bound(1.0, 5, 3, 0.1), "degree"),
-    (lambda: bounds.paper_random_regular_bound(1.0, 10, 2, 0.1), "degree"),
+    (lambda: paper_random_regular_bound(1.0, 10, 2, 0.1), "degree"),
     (lambda: bounds.random_regular_bound(1.0, 5, 0, 0.1), "degree"),
     (lambda: bounds.random_regular_bound(-1.0, 5, 2, 0.1), "d_max"),
 ])  # fmt: skip

@@ -101,7 +101,7 @@ def test_an_object_array_is_refused_and_does_not_run(save: Callable[..., Path], 
 def test_a_malicious_pt_is_refused_and_does_not_run(legacy: bool, tmp_path: Path) -> None:
     sentinel, path = tmp_path / "boom", tmp_path / "team.pt"
     torch.save({"loc": Bomb(sentinel)}, path, _use_new_zipfile_serialization=not legacy)
-    with pytest.raises(gs.InputError, match="since version 1.6" if legacy else "Pickled objects are never loaded"):
+    with pytest.raises(gs.InputError, match="not a zip file" if legacy else "Pickled objects are never loaded"):
         read_team(path)
     assert not sentinel.exists()
 
@@ -211,12 +211,16 @@ LIMITED = {
 
 
 @pytest.mark.parametrize("kind", LIMITED)
-def test_a_file_that_would_take_too_much_memory_is_refused_until_the_limit_is_raised(kind: str, tmp_path: Path) -> None:
+def test_a_file_that_would_take_too_much_memory_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / f"team.{ {'bomb': 'npz', 'expanded': 'pt'}.get(kind, kind) }"
     LIMITED[kind](path)
-    with pytest.raises(gs.InputError, match="raise max_bytes"):
-        read_team(path, max_bytes=7999)
-    assert read_team(path, max_bytes=9000).team.observations == 50
+    monkeypatch.setattr("graphsnd.teams.files.MAX_BYTES", 7999)
+    with pytest.raises(gs.InputError, match="to fit in 7,999 bytes"):
+        read_team(path)
+    monkeypatch.setattr("graphsnd.teams.files.MAX_BYTES", 9000)
+    assert read_team(path).team.observations == 50
 
 
 def test_a_pickle_that_declares_more_numbers_than_its_storage_has_reads_none_of_them(tmp_path: Path) -> None:
@@ -301,8 +305,6 @@ def test_a_saved_behavior_keeps_its_digits(dtype: torch.dtype, tmp_path: Path) -
     assert isinstance(held, gs.Gaussian)
     assert torch.equal(held.loc, loc.to(kept))
     assert torch.equal(held.scale, scale.to(kept).expand(6, 3, 2))
-    with pytest.raises(gs.InputError, match="too many"):
-        gs.load_behavior(tmp_path / "team.npz", max_bytes=100)
 
 
 def test_what_cannot_be_saved(tmp_path: Path) -> None:
@@ -315,13 +317,3 @@ def test_what_cannot_be_saved(tmp_path: Path) -> None:
         gs.save_behavior(gs.Joint([part, part]), tmp_path / "team.npz")
     with pytest.raises(gs.InputError, match=r"`path` to end in .npz, got 'team.pt'"):
         gs.save_behavior(part, tmp_path / "team.pt")
-
-
-def test_python_and_the_command_line_name_the_file_in_their_own_words(run: Callable[..., Any], tmp_path: Path) -> None:
-    path = tmp_path / "team.npz"
-    gs.save_behavior(gs.Deterministic(torch.zeros(8, 3, 2)), path)
-    with pytest.raises(gs.InputError, match=r"`path` to fit in max_bytes.*raise max_bytes"):
-        gs.load_behavior(path, max_bytes=10)
-    done = run("measure", path, "--max-bytes", 10)
-    assert "`FILE` to fit in --max-bytes" in done.stderr
-    assert "raise --max-bytes" in done.stderr

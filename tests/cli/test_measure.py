@@ -388,14 +388,6 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_page(
     assert sorted(one.name for one in tmp_path.iterdir()) == ["page.html", "team.npz"]
 
 
-def test_a_limit_on_memory(run: Any, save: Any, tensors: Any) -> None:
-    path = save(**tensors)
-    result = run("measure", path, "--max-bytes", 1000)
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert "raise --max-bytes" in result.stderr
-    assert run("measure", path, "--max-bytes", 100_000, "--json").exit_code == 0
-
-
 def test_samples(run: Any, save: Any) -> None:
     samples = torch.randn(20, 4, 16, 2, generator=torch.Generator().manual_seed(0))
     path = save(samples=samples)

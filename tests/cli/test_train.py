@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 import graphsnd as gs
 from graphsnd.rl.checkpoint import load_checkpoint
-from graphsnd.teams import Team
+from graphsnd.teams.team import Team
 
 SMALL = ("--set", "steps=6", "--set", "hidden=[8]", "--set", "minibatch=16", "--envs", "3")
 

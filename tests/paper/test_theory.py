@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from graphsnd import bounds, graphs
+from graphsnd.bounds.relabelling import paper_random_regular_bound
 from graphsnd.metric import pairwise
 from paper import theory
 from paper.expanders import initial_team
@@ -55,7 +56,7 @@ def test_bounds_of_a_row_are_those_of_the_library() -> None:
     (found,) = theory.read_bounds(Ablation((TeamRows(False, False, None, (row,)),), measure_small_graphs(), 64, ()))
     largest = float(distances.matrix.max()) / distances.snd
     assert found.exact == pytest.approx(bounds.random_regular_bound(largest, n, degree, 0.1))
-    assert found.probabilistic == bounds.paper_random_regular_bound(largest, n, degree, 0.1)
+    assert found.probabilistic == paper_random_regular_bound(largest, n, degree, 0.1)
     spectrum = bounds.spectrum(graph)
     assert (found.ramanujan is not None) == (spectrum.second <= 2 * math.sqrt(degree - 1))
     if found.ramanujan is not None:

@@ -14,8 +14,8 @@ from graphsnd import InputError
 from graphsnd.rl import ControlSettings, ControlTask, Settings, Task, Trainer, train
 from graphsnd.rl.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint, save_teams
 from graphsnd.rl.log import Row, read_rows
-from graphsnd.teams import Team
 from graphsnd.teams.saved import OBSERVATIONS
+from graphsnd.teams.team import Team
 
 SETTINGS = Settings(steps=8, environments=3, minibatch=10, epochs=2, hidden=(8,), iterations=6, diversity_every=2)
 TASK = Task("navigation", 3, {"horizon": 11}, (0, 5), SETTINGS.replace(restart=False))

@@ -13,10 +13,10 @@ from graphsnd.teams import (
     StackedMLP,
     StackedTeam,
     TanhNormalHead,
-    Team,
     as_team,
 )
 from graphsnd.teams.heads import Head
+from graphsnd.teams.team import Team
 
 FEATURES, N = 4, 7
 

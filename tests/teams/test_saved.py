@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 import graphsnd as gs
 from graphsnd.cli.app import app
-from graphsnd.teams import StackedTeam, Team
+from graphsnd.teams import StackedTeam
+from graphsnd.teams.team import Team
 
 from .conftest import FEATURES, HEADS, stacked
 
@@ -81,26 +82,23 @@ def rewrite(folder: Path, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    "changes",
     [
-        ({"version": 2}, ["version 1", "version 2"]),
-        ({"format": "other"}, ["graphsnd-team"]),
-        ({"agents": 8}, ["head.log_std", "(8, 1, 2)", "(7, 1, 2)"]),
-        ({"sizes": [4, 8, 5, 2]}, ["network.biases.1", "(7, 1, 5)", "(7, 1, 6)"]),
-        ({"sizes": [4, 8, 6]}, ["network", "2 outputs", "got 6"]),
-        ({"sizes": [4, 8, 6, 2, 2]}, ["network.biases.3", "no such tensor"]),
-        ({"sizes": None}, ["complete"]),
-        ({"activation": "gelu"}, ["activation", "gelu"]),
-        ({"head": {"name": "beta", "actions": 2}}, ["head", "beta"]),
-        ({"head": {"name": "categorical", "actions": 2}}, ["head.log_std", "absent"]),
-        ({"head": {"name": "gaussian", "actions": 2, "mean": "tanh", "colour": 1}}, ["complete", "colour"]),
+        {"version": 2}, {"format": "other"}, {"agents": 8}, {"agents": "three"}, {"agents": 10**20}, {"agents": -1},
+        {"agents": None}, {"sizes": [4, 8, 5, 2]}, {"sizes": [4, 8, 6]}, {"sizes": [4, 8, 6, 2, 2]}, {"sizes": None},
+        {"sizes": "words"}, {"sizes": ["a", "b"]}, {"sizes": [10**20, 2]}, {"sizes": []}, {"about": 3},
+        {"activation": "gelu"}, {"activation": [1]}, {"head": "gaussian"}, {"head": {"name": "gaussian"}},
+        {"head": {"name": "beta", "actions": 2}}, {"head": {"name": "categorical", "actions": 2}},
+        {"head": {"name": "gaussian", "actions": 2, "mean": "tanh", "colour": 1}},
+        {"head": {"name": "gaussian", "actions": 10**12}}, {"head": {"name": "gaussian", "actions": 2, "mean": []}},
+        {"head": {"name": ["gaussian"], "actions": 2}}, {"names": ["one"]},
     ],
-)
-def test_descriptions_that_do_not_fit(changes: dict[str, Any], words: list[str], saved: Path) -> None:
+    ids=str,
+)  # fmt: skip
+def test_descriptions_that_do_not_fit(changes: dict[str, Any], saved: Path) -> None:
     rewrite(saved, **changes)
-    with pytest.raises(gs.InputError) as error:
+    with pytest.raises(gs.InputError, match=r"`path` .*team\.json|`path` of version"):
         Team.load(saved)
-    assert all(word in str(error.value) for word in words), str(error.value)
 
 
 @pytest.mark.parametrize("name", ["team.json", "team.safetensors"])
@@ -134,27 +132,6 @@ def test_what_cannot_be_saved(tmp_path: Path, generator: torch.Generator) -> Non
     (tmp_path / "file").write_text("")
     with pytest.raises(gs.InputError, match="folder"):
         stacked("gaussian", generator).save(tmp_path / "file")
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"sizes": "words"}, {"sizes": ["a", "b"]}, {"sizes": [10**20, 2]}, {"sizes": [2**32, 2**32]}, {"sizes": []},
-        {"agents": "three"}, {"agents": 10**20}, {"agents": -1}, {"agents": None}, {"about": 3}, {"activation": [1]},
-        {"head": "gaussian"}, {"head": {"name": "gaussian"}}, {"head": {"name": "gaussian", "actions": 10**12}},
-        {"head": {"name": ["gaussian"], "actions": 2}}, {"head": {"name": "gaussian", "actions": 2, "mean": []}},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_descriptions_with_other_things_for_numbers(changes: dict[str, Any], saved: Path) -> None:
-    rewrite(saved, **changes)
-    with pytest.raises(gs.InputError):
-        Team.load(saved)
-
-
-def test_a_limit_on_memory(saved: Path) -> None:
-    with pytest.raises(gs.InputError, match="to fit in max_bytes"):
-        Team.load(saved, max_bytes=100)
 
 
 @pytest.mark.parametrize("count", [0, 7, 9])
@@ -301,8 +278,6 @@ def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(gs.InputError, match=r"Pickled objects are never loaded.*state dict, alone"):
         Team.load(["a.pt"], policy=make)
     assert not Path("touched").exists()
-    with pytest.raises(gs.InputError, match="bytes too many"):
-        Team.load(["a.pt"], policy=make, max_bytes=100)
 
 
 @pytest.mark.parametrize(

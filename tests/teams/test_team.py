@@ -9,10 +9,11 @@ from torch import Tensor
 import graphsnd as gs
 from graphsnd.behavior import Behavior
 from graphsnd.behavior.behavior import as_distance
-from graphsnd.teams import StackedTeam, Team
+from graphsnd.teams import StackedTeam
 from graphsnd.teams.answers import tensors_of
 from graphsnd.teams.joint import JointTeam
 from graphsnd.teams.policies import PoliciesTeam
+from graphsnd.teams.team import Team
 
 from .conftest import FEATURES, N
 

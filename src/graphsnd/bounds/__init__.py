@@ -3,18 +3,11 @@
 from graphsnd.bounds.concentration import bernoulli, diameter, edges_for, empirical_bernstein, hoeffding, serfling
 from graphsnd.bounds.discrepancy import spectral_bound, spectral_ratio
 from graphsnd.bounds.distortion_theorem import distortion
-from graphsnd.bounds.effects import agent_effects, regular_standard_error
 from graphsnd.bounds.forwarding import forwarding_index
-from graphsnd.bounds.relabelling import (
-    paper_random_regular_bound,
-    random_regular_bound,
-    relabelling_bound,
-    relabelling_variance,
-)
+from graphsnd.bounds.relabelling import random_regular_bound
 from graphsnd.bounds.spectral import spectrum
 
 __all__ = [
-    "agent_effects",
     "bernoulli",
     "diameter",
     "distortion",
@@ -22,11 +15,7 @@ __all__ = [
     "empirical_bernstein",
     "forwarding_index",
     "hoeffding",
-    "paper_random_regular_bound",
     "random_regular_bound",
-    "regular_standard_error",
-    "relabelling_bound",
-    "relabelling_variance",
     "serfling",
     "spectral_bound",
     "spectral_ratio",

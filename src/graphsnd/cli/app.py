@@ -15,8 +15,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from graphsnd import __version__
 from graphsnd.cli.advise import advise
-from graphsnd.cli.bench import bench
-from graphsnd.cli.compare import compare
 from graphsnd.cli.control import control
 from graphsnd.cli.demo import demo
 from graphsnd.cli.doctor import doctor
@@ -76,7 +74,7 @@ class Command(TyperCommand):
                         name = f"{error.name}` in `--{asked} {text}"
             if name != error.name:
                 words = PYTHON.sub("", str(error).replace(f"`{error.name}`", f"`{name}`", 1))
-                error.args = (words.replace(f"{error.name}=", f"{name} ").replace("max_bytes", "--max-bytes"),)
+                error.args = (words.replace(f"{error.name}=", f"{name} "),)
             raise
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -226,7 +224,7 @@ app.callback(help=join_lines(_options.__doc__))(_options)
 # Options that these do not know may be for Hydra or BenchMARL; they refuse the rest themselves.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 EXTRA: dict[Any, dict[str, Any]] = {train: PASS_ON, control: PASS_ON}
-for command in (measure, compare, advise, train, control, demo, bench, doctor):
+for command in (measure, advise, train, control, demo, doctor):
     app.command(cls=Command, help=join_lines(command.__doc__), context_settings=EXTRA.get(command))(command)
 
 

@@ -46,7 +46,7 @@ def find_teams(paths: Sequence[Path]) -> list[Path]:
 
 def measure_checkpoints(
     teams: list[Path], observations: Path | None, written: dict[str, Path | None], command: str, *,
-    max_bytes: int, as_json: bool, progress: Callable[[str], None], **options: Any,
+    as_json: bool, progress: Callable[[str], None], **options: Any,
 ) -> None:  # fmt: skip
     """Measure saved teams on the same observations; write a table, and CSV, figure and page where they are asked for.
 
@@ -55,7 +55,6 @@ def measure_checkpoints(
         observations: To show them; those beside the last team when None.
         written: Paths of csv, png and html; None where not wanted.
         command: For the footer of the page.
-        max_bytes: Memory limit for each file.
         as_json: Whether to print JSON in place of the table.
         progress: Called with what is being done.
         options: Options of :func:`graphsnd.measure`.
@@ -73,7 +72,7 @@ def measure_checkpoints(
     trainings: dict[tuple[str, int], set[Path]] = {}
     for at, path in enumerate(teams):
         progress(f"measuring {at + 1} of {len(teams)}")
-        source = read_team(path, shown, max_bytes=max_bytes)
+        source = read_team(path, shown)
         about: dict[str, Any] = getattr(source.team, "about", None) or {}
         numbers = re.findall(r"\d+", path.name)
         iteration = about.get("iteration", int(numbers[-1]) if numbers else at)

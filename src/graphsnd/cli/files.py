@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError, check_integer
-from graphsnd.teams import Team
-from graphsnd.teams.files import BEHAVIOR_KEYS, MAX_BYTES, build_behavior, read_tensors
+from graphsnd.errors import InputError
+from graphsnd.teams.files import BEHAVIOR_KEYS, build_behavior, read_tensors
 from graphsnd.teams.saved import DESCRIPTION, OBSERVATIONS
+from graphsnd.teams.team import Team
 
 OBSERVATIONS_FIX = 'Write it: numpy.savez("obs.npz", observations=...), of shape (observations, features).'
 EXTRAS = ("positions", "clusters")  # of a TeamFile, after its observations
@@ -43,23 +43,19 @@ class TeamFile:
         return self.team.evaluate(self.observations)
 
 
-def read_checkpoints(
-    paths: Sequence[Path], policy: str, entry: str | None, observations: Path | None, *, max_bytes: int = MAX_BYTES
-) -> TeamFile:
+def read_checkpoints(paths: Sequence[Path], policy: str, entry: str | None, observations: Path | None) -> TeamFile:
     """Read one team from several state dicts, one agent each, and observations to show it.
 
     Args:
         paths: Files, or a folder of them.
         policy: ``module:name`` or ``file.py:name`` of a function that makes the module.
-        entry: As in :meth:`Team.load <graphsnd.teams.Team.load>`.
+        entry: As in :meth:`Team.load <graphsnd.Team.load>`.
         observations: A file with the key ``observations``.
-        max_bytes: Memory limit for the tensors.
     """
-    limit = check_integer("--max-bytes", max_bytes, "to be an integer, at least 1", low=1)
     if observations is None:
         raise InputError("--observations", "with --policy", "no such option", OBSERVATIONS_FIX)
-    tensors = _read_observations(observations, limit)
-    team = Team.load(paths, policy=import_function(policy), entry=entry, max_bytes=limit)
+    tensors = _read_observations(observations)
+    team = Team.load(paths, policy=import_function(policy), entry=entry)
     return TeamFile(team, tensors["observations"], *map(tensors.get, EXTRAS))
 
 
@@ -82,28 +78,26 @@ def import_function(text: str) -> Callable[..., Any]:
     return held[name]
 
 
-def read_team(path: Path, observations: Path | None = None, *, max_bytes: int = MAX_BYTES) -> TeamFile:
+def read_team(path: Path, observations: Path | None = None) -> TeamFile:
     """Read a behaviour or a saved team, and positions and clusters where there are any.
 
     Args:
         path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors, of which other keys are ignored; or the
             folder of a saved team.
         observations: A file with the key ``observations``, for a saved team unless it lies beside it.
-        max_bytes: Memory limit for the tensors of each file.
 
     Raises:
         InputError: For a file that is missing, unreadable, too large, pickled, or does not hold exactly one behaviour.
     """
-    limit = check_integer("--max-bytes", max_bytes, "to be an integer, at least 1", low=1)
     if path.is_dir():
-        return _read_policies(path, observations, limit)
+        return _read_policies(path, observations)
     if observations is not None:
         raise InputError("--observations", "with the folder of a saved team", f"{path.name!r}, a file")
-    tensors = read_tensors(path, KEYS, limit)
+    tensors = read_tensors(path, KEYS)
     return TeamFile(build_behavior(tensors), None, *map(tensors.get, EXTRAS))
 
 
-def _read_policies(folder: Path, observations: Path | None, limit: int) -> TeamFile:
+def _read_policies(folder: Path, observations: Path | None) -> TeamFile:
     if not (folder / DESCRIPTION).is_file():
         inside = sorted(path.parent for path in folder.glob(f"*/{DESCRIPTION}"))
         fix = f"Name one of its teams: {', '.join(map(str, inside[:3]))}." if inside else ""
@@ -111,13 +105,13 @@ def _read_policies(folder: Path, observations: Path | None, limit: int) -> TeamF
     path = observations or folder / OBSERVATIONS
     if observations is None and not path.is_file():
         raise InputError("--observations", "with the folder of a saved team", "no such option")
-    tensors = _read_observations(path, limit)
-    team = Team.load(folder, max_bytes=limit)
+    tensors = _read_observations(path)
+    team = Team.load(folder)
     return TeamFile(team, tensors["observations"], *map(tensors.get, EXTRAS))
 
 
-def _read_observations(path: Path, limit: int) -> dict[str, Any]:
-    tensors = read_tensors(path, KEYS, limit)
+def _read_observations(path: Path) -> dict[str, Any]:
+    tensors = read_tensors(path, KEYS)
     if "observations" not in tensors:
         got = f"{path.name!r} without it"
         raise InputError("--observations", "to be a file with the key `observations`", got, OBSERVATIONS_FIX)

@@ -83,7 +83,6 @@ def measure(
         Path | None, typer.Option("--csv", metavar="PATH", help="Write the table, of several saved teams.")
     ] = None,
     force: shared.Force = False,
-    max_bytes: shared.MaxBytes = 2**33,
 ) -> None:
     """Measure the diversity of the team in FILE.
 
@@ -131,7 +130,7 @@ def measure(
         with steps(1 + len(teams)) as step, _hints():
             measure_checkpoints(
                 teams, observations, {"csv": table, "png": png, "html": html}, command,
-                max_bytes=max_bytes, as_json=as_json, progress=step, **options,
+                as_json=as_json, progress=step, **options,
             )  # fmt: skip
         return
     pictures = html is not None or png is not None
@@ -139,9 +138,9 @@ def measure(
     with steps(4 if pictures else 2) as step:
         step("reading")
         if policy is None:
-            source = read_team(files[0], observations, max_bytes=max_bytes)
+            source = read_team(files[0], observations)
         else:
-            source = read_checkpoints(files, policy, entry, observations, max_bytes=max_bytes)
+            source = read_checkpoints(files, policy, entry, observations)
         if chosen is not None and chosen.needs_positions and source.positions is None:
             fix = "Add the key, of shape (agents, d) or (observations, agents, d), or use a design such as regular:8."
             raise InputError("positions", f"in the file for {chosen}", "no such key", fix)

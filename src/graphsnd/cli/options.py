@@ -55,11 +55,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and 
 Html = Annotated[Path | None, typer.Option(metavar="PATH", help="Write one self-contained page.")]
 Png = Annotated[Path | None, typer.Option(metavar="PATH", help="Write the figure.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files of another kind.")]
-MaxBytes = Annotated[int, typer.Option(help="Refuse files whose tensors would take more memory.")]
 # What only a new training takes, by the names of the arguments.
 NEW = ("targets", "designs", "preset", "envs", "seeds", "change", "threads", "diversity_every", "config", "stack")
 # What does not change the numbers, and the files, which come first.
-NOT_REPEATED = ("files", "paths", "as_json", "html", "png", "table", "force", "max_bytes")
+NOT_REPEATED = ("files", "paths", "as_json", "html", "png", "table", "force")
 ANY = "any"  # what --ray means without an address
 # How files of each kind begin.
 KINDS = {

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import bounds
+from graphsnd.bounds.effects import fit_effects
 from graphsnd.bounds.relabelling import relabelling_factor
 from graphsnd.designs.template import Template
 from graphsnd.errors import InputError
@@ -105,7 +106,7 @@ def _relabelled_error(
     if int(degrees.min()) != int(degrees.max()):
         return error, freedom, d_max / 2 * math.sqrt(factor / delta), "second moments of relabelled graphs"
     if degree >= 3:  # the edges of an agent show its effect
-        fit = bounds.agent_effects(distances, graph)
+        fit = fit_effects(distances, graph)
         error = math.sqrt((1 - graph.m / graph.pairs) / graph.m * fit.residual_variance)
         rest = distances.cpu() - fit.level - fit.effects[graph.edges.cpu()].sum(dim=1)
         freedom = min(fit.freedom, degrees_of_freedom(rest.square()), degrees_of_freedom(fit.effects.square()))

@@ -22,7 +22,8 @@ from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.kernels.reference import extremes
 from graphsnd.sums import add_last
-from graphsnd.teams import Team, as_team
+from graphsnd.teams import as_team
+from graphsnd.teams.team import Team
 
 BLOCK, WIDTH = 1 << 24, 8  # numbers in one block of points, and of one agent where that is not known yet
 

@@ -93,7 +93,7 @@ def relabelled(graph: Graph, *, seed: int | torch.Generator = 0, device: Device 
 
     Every pair is then an edge with probability m / (n(n-1)/2), kept in ``inclusion``. Which two pairs are edges
     *together* depends on the graph, so the edges are no simple random sample: ``sampling`` says so, and the variance is
-    that of :func:`graphsnd.bounds.relabelling_variance`.
+    that of :func:`graphsnd.bounds.relabelling.relabelling_variance`.
 
     Args:
         graph: A graph with an edge and without weights, chosen without looking at the distances: a graph built from

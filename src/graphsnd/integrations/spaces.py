@@ -60,7 +60,7 @@ class SpacesTeam(PoliciesTeam):
     def join_parts(self, observations: Any) -> Any:
         """Return observations of a Dict or Tuple as rows of numbers, and images with channels where the space has them.
 
-        See :meth:`graphsnd.teams.Team.join_parts`.
+        See :meth:`graphsnd.Team.join_parts`.
         """
         if self.parts is not None or not self.space.shape or hasattr(observations, "batch_size"):
             return super().join_parts(observations)

@@ -15,7 +15,7 @@ from graphsnd.graphs import Graph
 from graphsnd.plots.formatting import format_agents, format_count, format_interval
 from graphsnd.plots.page import escape
 from graphsnd.plots.summary import summarise
-from graphsnd.teams import Team
+from graphsnd.teams.team import Team
 
 PAIRS, OBSERVATIONS = "#3D94D1", "#1FA67F"  # between the light and the dark style's blue and green
 Rows = Sequence[tuple[str, ...]]  # name, sentence and, where it has a bar, its colour

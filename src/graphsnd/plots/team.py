@@ -8,7 +8,7 @@ import torch
 
 from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.errors import MOST_AGENTS, check_integer
-from graphsnd.teams import evaluate
+from graphsnd.teams.evaluation import evaluate
 
 ROLES = ("scout", "guard", "carrier", "medic")
 SHARES = (0.40, 0.28, 0.20, 0.12)  # of the team, so that the rarest role is also the most distinctive

@@ -19,8 +19,8 @@ from graphsnd.rl.log import check_complete, run_folder
 from graphsnd.rl.settings import Settings
 from graphsnd.rl.task import ControlTask, Task, load_task
 from graphsnd.rl.trainer import Trainer
-from graphsnd.teams import Team
 from graphsnd.teams.saved import OBSERVATIONS
+from graphsnd.teams.team import Team
 
 CHECKPOINT, DESCRIPTION = "checkpoint.safetensors", "settings.json"
 STACKS = "stacks"  # folder of a grid, in which each stack of runs has one of its own
@@ -135,7 +135,7 @@ def read_grid(folder: Path) -> tuple[Task | ControlTask, str, list[Task | Contro
 
 
 def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> None:
-    """Write each run's team into a folder of its own, for :meth:`Team.load <graphsnd.teams.Team.load>`.
+    """Write each run's team into a folder of its own, for :meth:`Team.load <graphsnd.Team.load>`.
 
     Independent actors go to ``seed-<seed>/``, controlled policies at their present scale to
     ``<arm>-target-<target>-seed-<seed>/``. Beside each lie the observations on which its diversity was measured or

@@ -43,6 +43,7 @@ FAMILIES = {tuple(name for name, _ in fields): family for family, fields in FIEL
 FAMILIES[("logits",)] = Categorical
 LOCK = threading.RLock()  # while modules run: their modes change, and batching puts parameters into the first of them
 FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)  # what a policy raises on a wrong shape
+ROWS = 16  # on which a policy is tried
 
 
 @contextmanager
@@ -108,6 +109,65 @@ def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None
     buffers = {key: buffer.clone() for key, buffer in module.named_buffers()}
     with evaluation_mode(module):
         return ask(lambda given: functional_call(module, buffers, (given,)), shown, name)
+
+
+@torch.no_grad()
+def check_rows(
+    ask: Callable[[Tensor], Sequence[Tensor]],
+    rows: Tensor,
+    names: Sequence[str | None],
+    *,
+    most: int = ROWS,
+    mixing: bool = True,
+) -> bool:
+    """Raise when a policy's answer to one row depends on the other rows, or on chance.
+
+    Policies are asked about a few rows, and twice more with one half of these rows replaced by the other half. An
+    answer that changes where its row did not depends on the other rows or on chance. A policy that mixes rows
+    (recurrent, communicating, normalising over the batch) was not trained on the batch that graphsnd makes. A policy
+    that draws its answer makes identical agents seem different.
+
+    Args:
+        ask: Returns the answers of all policies to rows, each tensor ``[policies, rows, ...]``.
+        rows: Shape ``[rows, ...]``.
+        names: The policies' names, for the message.
+        most: Largest number of rows to use, evenly spaced.
+        mixing: Replace rows. Otherwise only chance is found.
+
+    Returns:
+        Whether this is settled; False where all rows are equal, which shows nothing of mixing.
+
+    Raises:
+        InputError: When an answer depends on other rows or on chance.
+    """
+    count = min(len(rows), most)
+    few = rows[torch.arange(count, device=rows.device) * (len(rows) - 1) // max(1, count - 1)]
+    # By the parity of the index' bits, so that rows at any distance are parted: neighbours, blocks, first and last.
+    odd = torch.tensor([index.bit_count() % 2 == 1 for index in range(count)], device=few.device)
+    same, settled = torch.ones(len(names), dtype=torch.bool, device=few.device), False
+    with LOCK, torch.random.fork_rng():
+        torch.manual_seed(0)
+        first = ask(few)
+        for kept in (odd, ~odd) if mixing else (slice(None),):
+            changed = few.clone()
+            if isinstance(kept, Tensor):
+                changed[~kept] = few[kept].repeat(2, *[1] * (few.dim() - 1))[: int((~kept).sum())]
+            settled |= not torch.equal(changed, few)
+            for one, two in zip(first, ask(changed), strict=True):
+                # Of each policy by itself: beside large actions of one, another may change by little and be wrong.
+                close = 64 * torch.finfo(one.dtype).eps * one.abs().nan_to_num(0, 0).flatten(1).amax(1, keepdim=True)
+                x, y = one[:, kept].flatten(1), two[:, kept].flatten(1)
+                same &= ((x == y) | ((x - y).abs() <= close) | (x.isnan() & y.isnan())).all(1)
+    if not bool(same.all()):
+        name = names[int(same.int().argmin())]
+        fix = (
+            "Recurrent and communicating policies: graphsnd.evaluate([policy, ...], observations, whole=True), each "
+            "given the observations as they are. Policies that draw: return the distribution, or use "
+            "graphsnd.draw_samples. A function around a module: call module.eval() first."
+        )
+        got = f"{'a module' if name is None else f'policy {name},'} whose answer changes with the other observations"
+        raise InputError("team", "to answer each observation by itself", f"{got} of the batch, or by chance", fix)
+    return settled
 
 
 def read_answer(

@@ -5,10 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import struct
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,15 +13,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor
 
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError, check_clusters, check_integer, describe
+from graphsnd.errors import InputError, check_clusters, describe
 from graphsnd.files import parse_json, write_whole
 from graphsnd.teams.answers import FAMILIES, FIELDS
 
-MAX_BYTES = 2**33  # that a file may take in memory, unless told; far above teams that a machine measures in minutes
+MAX_BYTES = 2**33  # memory limit for the tensors of a file; far above teams that a machine measures in minutes
 NAMES = "names"  # the key of the agents' names
 FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), actions, values, or samples"
 BEHAVIOR_KEYS = frozenset(key for keys in FAMILIES for key in keys) | {"mask", NAMES}
@@ -32,11 +29,7 @@ DTYPES = (
     torch.float64, torch.float32, torch.float16, torch.bfloat16,
     torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
 )  # fmt: skip
-ARCHIVES = (".pt", ".pth")
-# What readers raise on files that are truncated, empty or something else altogether.
-BROKEN = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, OverflowError)
-FOREIGN = (SyntaxError, tokenize.TokenError, struct.error, zlib.error, zipfile.BadZipFile, pickle.UnpicklingError)
-DAMAGE = (*BROKEN, *FOREIGN, SafetensorError, MemoryError, AssertionError)
+ENDINGS = (".pt", ".pth", ".safetensors")
 
 
 def save_behavior(
@@ -75,12 +68,11 @@ def save_behavior(
     write_whole(path, content.getvalue())
 
 
-def load_behavior(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Behavior:
+def load_behavior(path: str | os.PathLike[str]) -> Behavior:
     """Read a behaviour that :func:`save_behavior` or another program wrote; nothing is unpickled.
 
     Args:
         path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors (``docs/files.md``); others are ignored.
-        max_bytes: Memory limit for the tensors.
 
     Raises:
         InputError: For a file that is missing, unreadable, too large, pickled, or does not hold exactly one behaviour.
@@ -92,7 +84,7 @@ def load_behavior(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -
         ...     load_behavior(f"{folder}/team.npz")
         Deterministic(agents=3, observations=8)
     """
-    return build_behavior(read_tensors(Path(path), BEHAVIOR_KEYS, max_bytes))
+    return build_behavior(read_tensors(Path(path), BEHAVIOR_KEYS))
 
 
 def build_behavior(tensors: dict[str, Any]) -> Behavior:
@@ -115,30 +107,29 @@ def build_behavior(tensors: dict[str, Any]) -> Behavior:
     return behavior.with_names(tensors[NAMES]) if NAMES in tensors else behavior
 
 
-def read_tensors(path: Path, keys: Collection[str], max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+def read_tensors(path: Path, keys: Collection[str]) -> dict[str, Any]:
     """Return the tensors of a file that have one of the keys, and the agents' names as a list of strings.
 
     Args:
         path: Ends in ``.npz``, ``.safetensors``, ``.pt`` or ``.pth``.
         keys: The keys to read.
-        max_bytes: Memory limit for the tensors.
 
     Raises:
         InputError: For a file that is missing, damaged, too large, pickled, or whose tensors are not real and dense.
     """
-    readers = {".npz": _read_npz, ".safetensors": _read_safetensors} | dict.fromkeys(ARCHIVES, _read_archive)
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
+    if path.suffix.lower() not in (".npz", *ENDINGS):
         fix = "Save with numpy.savez or torch.save."
         raise InputError("path", "to end in .npz, .safetensors or .pt", repr(path.name), fix)
-    check_integer("max_bytes", max_bytes, "to be an integer, at least 1", low=1)
     with naming_damage(path):
-        tensors = reader(path, keys, max_bytes)
-    for key, tensor in tensors.items():
-        if key != NAMES and not _is_plain(tensor):
+        tensors = _read_npz(path, keys) if path.suffix.lower() == ".npz" else _open_mapped(path)
+        held = {key: part for key, part in tensors.items() if isinstance(key, str) and key in keys}
+    for key, tensor in held.items():
+        plain = isinstance(tensor, Tensor) and tensor.layout == torch.strided and not tensor.is_meta
+        if key != NAMES and not (plain and tensor.dtype in DTYPES):
             raise InputError(key, "to be a dense tensor of real numbers", describe(tensor), "Convert it to float32.")
-    check_size(path, sum(part.nbytes for part in tensors.values() if isinstance(part, Tensor)), max_bytes)
-    return tensors
+    check_size(path, sum(part.nbytes for part in held.values() if isinstance(part, Tensor)))
+    # Copied, so that the numbers stay when another program writes into the file.
+    return {key: part.clone() if isinstance(part, Tensor) else part for key, part in held.items()}
 
 
 def read_state_dict(path: Path, entry: str | None = None) -> dict[str, Tensor]:
@@ -152,19 +143,24 @@ def read_state_dict(path: Path, entry: str | None = None) -> dict[str, Tensor]:
         InputError: For a file that is missing, damaged, pickled, or holds none or several state dicts.
     """
     with naming_damage(path):
-        if path.suffix.lower() in ARCHIVES:
-            return _find_state(_open_archive(path), path, entry)
-        if entry is not None:
-            raise InputError("entry", "for .pt files, which hold dicts of dicts", repr(path.name))
-        with safe_open(path, framework="pt") as opened:
-            return {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118 (not a mapping)
+        held = _open_mapped(path)
+    dicts = {"": held} | {key: one for key, one in held.items() if isinstance(key, str) and isinstance(one, Mapping)}
+    states = {key: {name: part for name, part in one.items() if isinstance(part, Tensor)} for key, one in dicts.items()}
+    states = {key: state for key, state in states.items() if state}
+    if entry is None and states:
+        entry = next(iter(states)) if len(states) == 1 or "" in states else None
+    if entry not in states:
+        fix = f"Name one of {', '.join(states)}: entry=, or --entry." if states else ""
+        raise InputError("entry", f"to be a dict of tensors in {path.name!r}", repr(entry), fix)
+    return states[entry]
 
 
-def check_size(path: Path, size: int, max_bytes: int) -> None:
+def check_size(path: Path, size: int) -> None:
     """Raise for tensors that take more memory than they may."""
-    if size > max_bytes:
-        got = f"{path.name!r}, {size - max_bytes:,} bytes too many"
-        raise InputError("path", "to fit in max_bytes", got, "If you trust the file, raise max_bytes.")
+    if size > MAX_BYTES:
+        got = f"{path.name!r}, {size - MAX_BYTES:,} bytes too many"
+        fix = "If you trust the file, set graphsnd.teams.files.MAX_BYTES."
+        raise InputError("path", f"to fit in {MAX_BYTES:,} bytes", got, fix)
 
 
 @contextmanager
@@ -176,7 +172,7 @@ def naming_damage(path: Path) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except DAMAGE as error:
+    except Exception as error:  # NumPy, torch and safetensors raise anything on files that are cut or something else
         # Readers explain at length and over several lines; the first sentence of the first one says what is wrong.
         why = str(error).strip().splitlines()[0][:160].rstrip(". ") if str(error).strip() else type(error).__name__
         got, fix = f"{path.name!r} ({why})", ""
@@ -185,14 +181,14 @@ def naming_damage(path: Path) -> Iterator[None]:
         raise InputError("path", f"to be a readable {path.suffix} file of tensors", got, fix) from None
 
 
-def _read_npz(path: Path, keys: Collection[str], max_bytes: int) -> dict[str, Any]:
+def _read_npz(path: Path, keys: Collection[str]) -> dict[str, Any]:
     archive = np.load(path, allow_pickle=False)
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise InputError("path", "to be an .npz archive of named arrays", "a single array", "Use numpy.savez.")
     with archive:
-        members = {info.filename.removesuffix(".npy"): info for info in archive.zip.infolist()}
-        check_size(path, sum(info.file_size for key, info in members.items() if key in keys), max_bytes)
-        arrays = {key: archive[key] for key in members if key in keys}  # others are never opened
+        sizes = {info.filename.removesuffix(".npy"): info.file_size for info in archive.zip.infolist()}
+        check_size(path, sum(size for key, size in sizes.items() if key in keys))
+        arrays = {key: archive[key] for key in sizes if key in keys}  # others are never opened
     return {key: array.reshape(-1).tolist() if key == NAMES else _from_numpy(array) for key, array in arrays.items()}
 
 
@@ -203,54 +199,17 @@ def _from_numpy(array: Any) -> Any:
     return torch.from_numpy(array.astype(np.float64 if array.itemsize > 8 else array.dtype.newbyteorder("=")))
 
 
-def _read_safetensors(path: Path, keys: Collection[str], max_bytes: int) -> dict[str, Any]:
-    check_size(path, path.stat().st_size, max_bytes)
-    with safe_open(path, framework="pt") as opened:
-        tensors = {key: opened.get_tensor(key) for key in opened.keys() if key in keys}  # noqa: SIM118
-        names = (opened.metadata() or {}).get(NAMES)  # the format has no strings but those of its metadata
-    return tensors if names is None else {**tensors, NAMES: parse_json(names)}
-
-
-def _read_archive(path: Path, keys: Collection[str], max_bytes: int) -> dict[str, Any]:
-    held = {key: value for key, value in _open_archive(path).items() if isinstance(key, str) and key in keys}
-    check_size(path, sum(part.nbytes for part in held.values() if _is_plain(part)), max_bytes)
-    # Copied, so that the numbers stay when another program writes into the file.
-    return {key: part.clone() if isinstance(part, Tensor) else part for key, part in held.items()}
-
-
-def _open_archive(path: Path) -> Mapping[Any, Any]:
-    """Return what ``torch.save`` wrote, mapped into memory."""
-    if not zipfile.is_zipfile(path):
-        fix = "Write it again: torch.save(torch.load(path, weights_only=True), path)."
-        raise InputError("path", "to be an archive as torch.save writes it since version 1.6", repr(path.name), fix)
+def _open_mapped(path: Path) -> dict[Any, Any]:
+    """Return what a ``.pt`` or ``.safetensors`` file holds, mapped into memory; nothing is unpickled but tensors."""
+    if path.suffix.lower() == ".safetensors":
+        with safe_open(path, framework="pt") as opened:
+            tensors = {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118 (not a mapping)
+            names = (opened.metadata() or {}).get(NAMES)  # the format has no strings but those of its metadata
+        return tensors if names is None else {**tensors, NAMES: parse_json(names)}
     with zipfile.ZipFile(path) as archive:
-        damaged = archive.testzip()  # torch does not compare checksums
-    if damaged is not None:
-        raise ValueError(f"bad checksum of {damaged}")
+        if archive.testzip() is not None:  # torch does not compare checksums
+            raise ValueError("bad checksum")
     held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     if not isinstance(held, Mapping):
         raise InputError("path", "to hold a dict of tensors by name", f"a {type(held).__name__}")
-    return held
-
-
-def _find_state(held: Mapping[Any, Any], path: Path, entry: str | None) -> dict[str, Tensor]:
-    """Return the tensors of the one dict among ``held`` and its entries that has any, or of the named one."""
-    dicts = {"": held} | {key: value for key, value in held.items() if isinstance(key, str)}
-    states = {
-        key: {name: part for name, part in one.items() if isinstance(part, Tensor)}
-        for key, one in dicts.items()
-        if isinstance(one, Mapping)
-    }
-    states = {key: state for key, state in states.items() if state}
-    if entry is None and "" in states:
-        entry = ""
-    if entry is None and len(states) == 1:
-        (entry,) = states
-    if entry not in states:
-        fix = f"Name one of {', '.join(states)}: entry=, or --entry." if states else ""
-        raise InputError("entry", f"to be a dict of tensors in {path.name!r}", repr(entry), fix)
-    return states[entry]
-
-
-def _is_plain(part: object) -> bool:
-    return isinstance(part, Tensor) and part.layout == torch.strided and not part.is_meta and part.dtype in DTYPES
+    return dict(held)

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, as_tensor
-from graphsnd.teams.answers import ask, ask_quietly, read_answer, take_agents, tensors_of
-from graphsnd.teams.probing import check_repeatable, check_rows
+from graphsnd.teams.answers import ask, ask_quietly, check_rows, read_answer, take_agents, tensors_of
 from graphsnd.teams.team import Team, device_of
 
 
@@ -70,7 +69,7 @@ class JointTeam(Team):
             shown = observations.unsqueeze(len(lead)).expand(*lead, self._promised_agents, *one)
             self._check_seats(observations.reshape(-1, *one))
         elif not self._repeatable:
-            check_repeatable(self._ask_quietly, observations)
+            check_rows(self._ask_quietly, observations, [None], mixing=False)
             self._repeatable = True
         behavior = self._read(ask(self.policy, shown), shown)
         if behavior.batch_shape == observations.shape[: -self.feature_dims]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import marshal
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
-from itertools import chain, filterfalse
+from itertools import chain
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -21,8 +21,10 @@ from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.teams.answers import (
     FAULTS,
     LOCK,
+    ROWS,
     ask,
     ask_quietly,
+    check_rows,
     evaluation_mode,
     map_tensors,
     read_single,
@@ -30,9 +32,6 @@ from graphsnd.teams.answers import (
     with_tensors,
 )
 from graphsnd.teams.engine import CACHED_ACTIVATIONS, MAX_ACTIVATIONS
-from graphsnd.teams.joint import JointTeam
-from graphsnd.teams.parts import OnParts, by_dims
-from graphsnd.teams.probing import ROWS, check_rows
 from graphsnd.teams.team import Team, device_of, tensors_in
 
 Policy = Callable[[Tensor], Any]
@@ -48,9 +47,9 @@ class PoliciesTeam(Team):
     """A list of policies.
 
     A policy is given what it was given in training: a batch ``[observations, features]``, one row per observation, and
-    it answers for one agent, ``[observations, actions]``. :meth:`~graphsnd.teams.Team.partial` calls each requested
+    it answers for one agent, ``[observations, actions]``. :meth:`~graphsnd.Team.partial` calls each requested
     agent once, on the observations that request it, and no other agent. Before its first answer a policy is tried on a
-    few rows, see :func:`~graphsnd.teams.probing.check_rows`. Modules are called in evaluation mode, and their modes
+    few rows, see :func:`~graphsnd.teams.answers.check_rows`. Modules are called in evaluation mode, and their modes
     restored.
 
     Modules of the same code are run as one through ``torch.func.vmap``; all others are called one by one, and so is
@@ -140,38 +139,17 @@ class PoliciesTeam(Team):
 
     def _check_rows(self, agents: Iterable[int], rows: Tensor) -> None:
         """Try the policies that have not been tried yet."""
-        if len(rows) < 2 or torch.compiler.is_compiling():  # random state is not to be traced
+        asked = [agent for agent in agents if agent in self._unchecked]
+        if not asked or len(rows) < 2 or torch.compiler.is_compiling():  # random state is not to be traced
             return
-        asked = list(filter(self._unchecked.__contains__, agents))
-        if not asked:
-            return
-        names = list(map(self._name, asked))
-        settled = self._try(
-            partial(self._check_as_one, asked, rows, names), partial(self._check_each, asked, rows, names), rows=ROWS
-        )
-        if settled:
+
+        def ask_all(shown: Tensor) -> list[Tensor]:
+            looped = partial(self._call_each, asked, [shown] * len(asked), torch.stack, quiet=True)
+            return tensors_of(self._try(partial(self._call_as_one, asked, shown, None), looped, rows=ROWS))
+
+        if check_rows(ask_all, rows, list(map(self._name, asked))):
             self._unchecked.difference_update(asked)
-            for agent in asked:
-                if isinstance(self.policies[agent], nn.Module):
-                    _CHECKED.add(self.policies[agent])
-
-    def _check_each(self, agents: Sequence[int], rows: Tensor, names: Sequence[str]) -> bool:
-        def ask_all(shown: Tensor) -> list[Tensor]:
-            return tensors_of(self._call_each(agents, [shown] * len(agents), torch.stack, quiet=True))
-
-        return check_rows(ask_all, rows, names)
-
-    def _check_as_one(self, agents: Sequence[int], rows: Tensor, names: Sequence[str]) -> bool:
-        stacked = self._stack(agents)  # once: to read the parameters of many modules takes longer than to run them
-        written = dict(self.policies[0].named_buffers())  # whose values must not reach the next answer
-
-        def ask_all(shown: Tensor) -> list[Tensor]:
-            own = dict(stacked)
-            for name in written:
-                own[name] = stacked[name].clone()
-            return self._run(own, shown, None)[1]
-
-        return check_rows(ask_all, rows, names)
+            _CHECKED.update(policy for policy in map(self.policies.__getitem__, asked) if isinstance(policy, nn.Module))
 
     def _try(self, batched: Callable[[], T], looped: Callable[[], T], *, rows: int) -> T:
         """Return what policies answer as one, or one by one where that is faster or the only way."""
@@ -219,29 +197,19 @@ class PoliciesTeam(Team):
         answers = []
         for start in range(0, len(agents), size):
             given = shown if own is None else shown[start : start + size]
-            stacked = self._stack(agents[start : start + size])
-            kind, fields = self._run(stacked, given, None if own is None else 0)
-            answers.append(fields)
-        joined = list(map(torch.cat, zip(*answers, strict=True)))
+            answers.append(self._run(agents[start : start + size], given, None if own is None else 0))
+        joined = list(map(torch.cat, zip(*(fields for _, fields in answers), strict=True)))
         if own is not None:
             joined = [field[own] for field in joined]
-        return with_tensors(kind, joined, validate=True)
+        return with_tensors(answers[-1][0], joined, validate=True)
 
-    def _stack(self, agents: Iterable[int]) -> dict[str, Tensor]:
-        """Return parameters and buffers of modules, each stacked, so that gradients reach the modules.
-
-        That is what ``torch.func.stack_module_state`` does, but for the gradients.
-        """
-        each = []
-        with LOCK:  # another thread's call may have put its parameters into the first module
-            for agent in agents:
-                each.append(tensors_in(self.policies[agent]))
-        together = zip(*map(dict.values, each), strict=True)  # their names are the same, in the same order
-        return dict(zip(each[0], map(torch.stack, together), strict=True))
-
-    def _run(self, stacked: dict[str, Tensor], shown: Tensor, in_dim: int | None) -> tuple[Behavior, list[Tensor]]:
+    def _run(self, agents: Iterable[int], shown: Tensor, in_dim: int | None) -> tuple[Behavior, list[Tensor]]:
         """Return one module's answer, and the tensors of all answers, agents first."""
-        first, kind = self.policies[0], []
+        with LOCK:  # another thread's call may have put its parameters into the first module
+            each = [tensors_in(self.policies[agent]) for agent in agents]
+        # Their names are the same, in the same order. Unlike torch.func.stack_module_state, gradients reach modules.
+        together = map(torch.stack, zip(*map(dict.values, each), strict=True))
+        stacked, first, kind = dict(zip(each[0], together, strict=True)), self.policies[0], []
 
         def call(tensors: dict[str, Tensor], rows: Tensor) -> list[Tensor]:
             answer = functional_call(first, tensors, (rows,))
@@ -324,68 +292,3 @@ def _describe_code(module: nn.Module) -> list[object]:
                     said = id(value)
             code.append((key, type(value), said))
     return code
-
-
-def as_team(
-    policies: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
-    *,
-    agents: int | None = None,
-    squashed: bool = True,
-    whole: bool = False,
-    feature_dims: int | Mapping[str, int] = 1,
-) -> Team:
-    """Return a team made of the given policies.
-
-    Args:
-        policies: As in :func:`~graphsnd.evaluate`. A team is returned as it is.
-        agents: As in :func:`~graphsnd.evaluate`, for stacked modules; elsewhere it must agree with the policies.
-        squashed: Passed to :func:`~graphsnd.from_distribution`; a team has settled this already.
-        whole: As in :func:`~graphsnd.evaluate`, for a list of policies.
-        feature_dims: As in :func:`~graphsnd.evaluate`, for a list of policies.
-
-    Raises:
-        InputError: For an empty list, for something that holds no policies, and for another number of ``agents``.
-
-    Example:
-        >>> import torch
-        >>> as_team([torch.nn.Linear(4, 2) for _ in range(3)])
-        PoliciesTeam(agents=3, observation_features=None)
-    """
-    if isinstance(policies, Mapping | nn.ModuleDict):
-        values: list[Any] = list(policies.values())
-        team = as_team(values, agents=agents, squashed=squashed, whole=whole, feature_dims=feature_dims)
-        return team.with_names(list(map(str, policies.keys())))
-    if not isinstance(policies, Team) and callable(policies) and not isinstance(policies, nn.ModuleList):
-        # A ModuleList can be called too; its call only says that it has none.
-        if whole or feature_dims != 1:
-            fix = "Pass one policy per agent: a stacked module answers for all agents on one observation."
-            raise InputError("team", "to be a list with whole=True or feature_dims", type(policies).__name__, fix)
-        return JointTeam(policies, agents=agents, squashed=squashed)
-    given: object = policies
-    if isinstance(given, Team):
-        team = given
-    else:
-        listed = list(given) if isinstance(given, Iterable) and not isinstance(given, Tensor) else None
-        if not listed or not all(map(callable, listed)):
-            raise _no_policies(policies, listed)
-        parts = None
-        if isinstance(feature_dims, Mapping):
-            parts = by_dims(feature_dims)
-            listed, feature_dims = [OnParts(policy, parts) for policy in listed], 1
-        team = PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
-        team.parts = parts
-    if agents is not None and agents != team.agents:
-        raise InputError("agents", f"to be {team.agents}, the number of policies", agents)
-    return team
-
-
-def _no_policies(given: object, listed: list[Any] | None) -> InputError:
-    """Return the error for what is no list of policies, or holds something else."""
-    expected = "to be a list or dict of modules or callables, or one stacked module"
-    if listed is None:
-        return InputError("team", expected, type(given).__name__)
-    if not listed:
-        return InputError("team", "to hold at least one policy", "an empty list")
-    got = f"a {type(given).__name__} that holds {type(next(filterfalse(callable, listed))).__name__}"
-    fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
-    return InputError("team", expected, got, fix)

@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +15,19 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor, nn
 
-from graphsnd.errors import InputError, check_device, check_integer, describe, shape_of
+from graphsnd.errors import InputError, check_device, describe
 from graphsnd.files import parse_json, read_json, write_whole
-from graphsnd.teams.files import MAX_BYTES, check_size, read_state_dict
-from graphsnd.teams.heads import HEADS, Head
-from graphsnd.teams.policies import as_team
+from graphsnd.teams.evaluation import as_team
+from graphsnd.teams.files import ENDINGS, check_size, read_state_dict
+from graphsnd.teams.heads import HEADS
 from graphsnd.teams.stacked import StackedMLP, StackedTeam
 from graphsnd.teams.team import Team
 
 FORMAT, VERSION = "graphsnd-team", 1
 TENSORS, DESCRIPTION = "team.safetensors", "team.json"
 OBSERVATIONS = "observations.safetensors"  # what a trained team saw last, where it lies beside the team
-ENDINGS = (".pt", ".pth", ".safetensors")
-# By a key of the description: a function that makes a team without memory for its weights.
-BLANKS: dict[str, Callable[..., Any]] = {}
+# By a key of the description: a function that makes a team of the description and its tensors.
+BUILDERS: dict[str, Callable[[dict[str, Any], dict[str, Tensor]], Any]] = {}
 
 
 def save(team: Team, path: str | os.PathLike[str]) -> None:
@@ -71,13 +69,12 @@ def save(team: Team, path: str | os.PathLike[str]) -> None:
     write_whole(folder / DESCRIPTION, text + "\n")
 
 
-def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu", max_bytes: int = MAX_BYTES) -> Team:
+def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu") -> Team:
     """Read the team in the folder ``path``, its weights mapped into memory; nothing is unpickled.
 
     Args:
         path: A folder, or one of the two files in it.
         device: Where to put the weights.
-        max_bytes: Memory limit for the weights.
 
     Raises:
         InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
@@ -87,10 +84,9 @@ def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu", ma
         if not (folder / name).is_file():
             raise InputError("path", f"to hold {name}", f"no file {folder / name}", "For state dicts: policy=make.")
     description = _read_description(folder / DESCRIPTION)
-    check_size(folder / TENSORS, (folder / TENSORS).stat().st_size, max_bytes)
+    check_size(folder / TENSORS, (folder / TENSORS).stat().st_size)
     tensors = _read_tensors(folder / TENSORS, description, check_device(device))
-    team = _build_team(description, tensors, folder / TENSORS, max_bytes)
-    return team.with_names(description["names"]) if "names" in description else team
+    return _build_team(description, tensors, folder / TENSORS)
 
 
 def load_policies(
@@ -99,7 +95,6 @@ def load_policies(
     *,
     entry: str | None = None,
     device: torch.device | str = "cpu",
-    max_bytes: int = MAX_BYTES,
 ) -> Team:
     """Return the team of several checkpoints, one agent for each file; nothing is unpickled.
 
@@ -109,7 +104,6 @@ def load_policies(
         policy: Makes the module that a state dict is loaded into. It answers as :func:`~graphsnd.evaluate` says.
         entry: Where a file holds several dicts of tensors, the key of the policy's: ``"actor"``.
         device: Where the policies go.
-        max_bytes: Memory limit for the tensors of all files.
 
     Returns:
         The team, with agents named after the files.
@@ -133,7 +127,7 @@ def load_policies(
         raise InputError("path", f"to hold files that end in {', '.join(ENDINGS)}", f"none in {path}")
     same = len({file.stem for file in files}) < len(files)  # a/policy.pt and b/policy.pt
     names = [f"{file.parent.name}/{file.stem}" if same else file.stem for file in files]
-    check_size(files[0], sum(file.stat().st_size for file in files if file.is_file()), max_bytes)
+    check_size(files[0], sum(file.stat().st_size for file in files if file.is_file()))
     place = check_device(device)
     return as_team([_load_policy(file, policy, entry).to(place) for file in files]).with_names(names)
 
@@ -175,55 +169,43 @@ def _read_tensors(file: Path, description: dict[str, Any], device: torch.device)
     return tensors
 
 
-def _build_team(description: dict[str, Any], tensors: dict[str, Tensor], file: Path, most: int) -> Team:
+def _build_team(description: dict[str, Any], tensors: dict[str, Tensor], file: Path) -> Team:
     """Return the team of a description and its tensors, which are not copied; ``file`` is named in errors."""
     try:
         kind = "deviations" if "deviations" in description else "head"
-        if kind not in BLANKS:
+        if kind not in BUILDERS:
             importlib.import_module("graphsnd.control.networks")  # by name, as control is above teams; adds itself
-        team = BLANKS[kind](description, count_up_to(most, description["agents"]), most, tensors)
-        modules = team._modules()
-        _check_shapes(file, tensors, modules.state_dict())
-        modules.load_state_dict(tensors, assign=True)
-        if "scale" in tensors:  # a controlled team's, which is no parameter
-            team.scale = tensors["scale"]
-        return team
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:  # RuntimeError: sizes whose product overflows
-        raise InputError("path", f"with a complete {file.with_name(DESCRIPTION)}", f"trouble with {error}") from None
+        team = BUILDERS[kind](description, tensors)
+        if {name: part.shape for name, part in team._modules().state_dict().items()} != {
+            name: part.shape for name, part in tensors.items()
+        } or team.agents != description["agents"]:
+            raise ValueError("tensors of other names or shapes than it describes")
+        return team.with_names(description["names"]) if "names" in description else team
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:  # InputError too, whose argument is not path
+        expected = f"with a complete {file.with_name(DESCRIPTION)}, and {TENSORS} that fits it"
+        raise InputError("path", expected, f"trouble with {error}".rstrip(".")) from None
 
 
-def _blank_stacked(entry: dict[str, Any], agents: int, most: int, _: object) -> StackedTeam:
+def _build_stacked(entry: dict[str, Any], tensors: dict[str, Tensor]) -> StackedTeam:
     options = dict(entry["head"])
-    name, actions = options.pop("name"), options.pop("actions")
-    if name not in HEADS:
-        raise InputError("path", f"with a head among {', '.join(HEADS)}", repr(name))
-    with torch.device("meta"):
-        head: Head = HEADS[name](actions, **options)
-        if head.batch is not None:
-            head = HEADS[name](actions, batch=(agents,), **options)  # type: ignore[call-arg]
-    return StackedTeam(blank_network(entry, agents, most), head, about=dict(entry["about"]))
+    kind = HEADS[options.pop("name")]
+    own = {"log_std": tensors["head.log_std"]} if "head.log_std" in tensors else {}
+    if own:
+        options["batch"] = (entry["agents"],)
+    with torch.device("meta"):  # no memory: a description alone may declare any number of actions
+        head = kind(**options)
+    head.load_state_dict(own, assign=True)
+    return StackedTeam(build_network(entry, tensors, "network"), head, about=dict(entry["about"]))
 
 
-BLANKS["head"] = _blank_stacked
+BUILDERS["head"] = _build_stacked
 
 
-def blank_network(entry: dict[str, Any], agents: int, most: int) -> StackedMLP:
-    """Return a network without memory for its weights: a description alone may declare any number of them."""
-    sizes = [count_up_to(most, size) for size in entry["sizes"]]
-    weights = [torch.empty(()).expand(agents, *fans) for fans in pairwise(sizes)]
-    return StackedMLP(weights, [weight[:, :1] for weight in weights], activation=entry["activation"])
-
-
-def count_up_to(most: int, value: Any) -> int:
-    """Return a size that a description says, or raise."""
-    return check_integer("path", value, f"with sizes from 1 to {most:,} in {DESCRIPTION}", low=1, high=most)
-
-
-def _check_shapes(file: Path, tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    for name in sorted(expected.keys() | tensors.keys()):
-        wanted = f"with {shape_of(expected[name])}" if name in expected else "absent"
-        got = shape_of(tensors[name]) if name in tensors else "no such tensor"
-        if wanted != f"with {got}":
-            raise InputError("path", f"with {name} {wanted} in {file}", got)
+def build_network(entry: dict[str, Any], tensors: dict[str, Tensor], name: str) -> StackedMLP:
+    """Return the network of an entry of a description and of the tensors ``name.weights.0``, ``name.biases.0``, ..."""
+    layers = range(len(entry["sizes"]) - 1)
+    weights, biases = ([tensors[f"{name}.{part}.{layer}"] for layer in layers] for part in ("weights", "biases"))
+    network = StackedMLP(weights, biases, activation=entry["activation"])
+    if list(network.sizes) != entry["sizes"]:
+        raise ValueError(f"sizes {entry['sizes']} of a network with sizes {network.sizes}")
+    return network

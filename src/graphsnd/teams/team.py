@@ -182,7 +182,6 @@ class Team(Named, ABC):
         policy: Callable[[], nn.Module] | None = None,
         entry: str | None = None,
         device: torch.device | str = "cpu",
-        max_bytes: int | None = None,
     ) -> Team:
         """Read a team that :meth:`save` wrote, or a folder of state dicts; nothing is unpickled.
 
@@ -192,7 +191,6 @@ class Team(Named, ABC):
             policy: Makes the module that each of those state dicts is loaded into.
             entry: With ``policy``, the key of the state dict in files that hold several.
             device: Where to put the weights.
-            max_bytes: Memory limit for the weights; 8 GiB when None.
 
         Raises:
             InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
@@ -205,15 +203,13 @@ class Team(Named, ABC):
             ...     Team.load(folder, policy=lambda: nn.Linear(4, 2)).names
             ('agent_0', 'agent_1', 'agent_2')
         """
-        from graphsnd.teams.files import MAX_BYTES
         from graphsnd.teams.saved import load, load_policies
 
-        limit = MAX_BYTES if max_bytes is None else max_bytes
         if policy is not None:
-            return load_policies(path, policy, entry=entry, device=device, max_bytes=limit)
+            return load_policies(path, policy, entry=entry, device=device)
         if not isinstance(path, str | os.PathLike):
             raise InputError("policy", "to be given with several files", None, "It makes the module of each of them.")
-        return load(path, device=device, max_bytes=limit)
+        return load(path, device=device)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self.agents}, observation_features={self.observation_features})"
