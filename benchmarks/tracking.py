@@ -41,15 +41,19 @@ def measure(options: Options) -> dict[str, Any]:
 def _tasks(options: Options) -> list[Task]:
     if options.device.type == "cuda" and not options.quick:
         preset = PRESETS["navigation-100"]
-        settings = preset.settings.replace(iterations=300, diversity_every=10)
-        return [Task(preset.world, preset.agents, preset.options, (options.seed,), settings)]
+        world = {**preset.options, "shared_rew": False, "agent_collision_penalty": -0.1}
+        settings = SMALL.replace(
+            environments=64, steps=128, minibatch=1024, anneal=True, iterations=300, diversity_every=10,
+            diversity_observations=4096,
+        )  # fmt: skip
+        return [Task(preset.world, preset.agents, world, (options.seed,), settings=settings)]
     seeds = tuple(range(options.seed, options.seed + 3))
     changes = {"iterations": 4, "environments": 2, "steps": 8} if options.quick else {}
 
     def task(agents: int) -> Task:
         half = sqrt(agents / 4)  # of 4 agents: the world as it is by default
         world = {"shared_rew": False, "horizon": 100, "world_spawning_x": half, "world_spawning_y": half}
-        return Task("navigation", agents, world, seeds, SMALL.replace(**changes))
+        return Task("navigation", agents, world, seeds, settings=SMALL.replace(**changes))
 
     return [task(agents) for agents in ((4,) if options.quick else (4, 8, 16))]
 

@@ -27,20 +27,22 @@ from typing import Any
 import torch
 
 from benchmarks.timing import Clock, Options, Tables, summarise_times
-from graphsnd.rl import ControlSettings, ControlTask, Settings, Task, Trainer
+from graphsnd.rl import PRESETS, Settings, Task, Trainer
 from graphsnd.rl.independent import IndependentLearner
 
 QUICK = Task("navigation", 4, settings=Settings(steps=8, environments=4, minibatch=16))
-PAPER = Task("navigation", 100, {"world_spawning_x": 4.0, "world_spawning_y": 4.0, "agent_radius": 0.03})
+PAPER = PRESETS["navigation-100"]
 LARGE = Task("navigation", 1000, {"world_spawning_x": 9.0, "world_spawning_y": 9.0, "agent_radius": 0.04})
-ALL = ControlSettings(environments=120, observations=204_800)  # every observation of a minibatch of 50 agents
-FIFTY = ControlTask(50, (0.12,), seeds=(0, 1, 2), settings=ALL)
+TEN = PRESETS["dispersion-10"]
+ALL = PRESETS["dispersion-50"].settings.replace(observations=204_800)  # every observation of a minibatch of 50 agents
+FIFTY = dataclasses.replace(PRESETS["dispersion-50"], seeds=(0, 1, 2), settings=ALL)
 CONTROLLED = {
     "all observations, bfloat16": FIFTY,
     "all observations, TF32": dataclasses.replace(FIFTY, settings=ALL.replace(bfloat16=False)),
-    "regular:3": ControlTask(10, (0.1,), ("regular:3",), seeds=tuple(range(12))),
+    "regular:3": dataclasses.replace(TEN, design="regular:3", seeds=tuple(range(12))),
 }
-SMALL = ControlTask(4, (0.1,), settings=ControlSettings(environments=2, steps=8, epochs=2, minibatch=8, hidden=(8,)))
+TINY = TEN.settings.replace(environments=2, steps=8, epochs=2, minibatch=8, hidden=(8,))
+SMALL = dataclasses.replace(TEN, agents=4, settings=TINY)
 
 
 def measure(options: Options) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def measure(options: Options) -> dict[str, Any]:
     return result | {"controlled": rows}
 
 
-def time_controlled(task: ControlTask, clock: Clock) -> dict[str, Any]:
+def time_controlled(task: Task, clock: Clock) -> dict[str, Any]:
     """Time an iteration of stacked controlled runs, after one that warms up."""
     trainer = task.make_trainer(clock.device.type)
     trainer.step()
@@ -83,7 +85,7 @@ def time_controlled(task: ControlTask, clock: Clock) -> dict[str, Any]:
     }
 
 
-def time_first(task: ControlTask, device: str = "cuda") -> dict[str, float]:
+def time_first(task: Task, device: str = "cuda") -> dict[str, float]:
     """Time the start of controlled training in a new process, whose Triton has compiled nothing, and in another."""
     short = dataclasses.replace(task, settings=task.settings.replace(epochs=1))
     given = json.dumps([short.to_dict(), device])
@@ -160,5 +162,5 @@ def tables(result: dict[str, Any]) -> Tables:
 if __name__ == "__main__":
     given, on = json.loads(sys.argv[1])
     begin = perf_counter()
-    ControlTask.from_dict(given, Path("arguments")).make_trainer(on).step()
+    Task.from_dict(given, Path("arguments")).make_trainer(on).step()
     print(perf_counter() - begin)

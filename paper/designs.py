@@ -112,8 +112,8 @@ def _load_trained(folder: Path, seed: int, observations: int) -> tuple[StackedTe
 
 def _make_untrained(world: str, n: int, observations: int) -> tuple[StackedTeam, Tensor]:
     """Policies whose last layer is as large as the others, so that they differ as much as drawing them makes them."""
-    options = PRESETS["navigation"].options if world == "navigation" else {}
-    task = Task(world, n, options, (0,), Settings(actor_gain=1.0))
+    options = PRESETS["navigation-100"].options if world == "navigation" else {}
+    task = Task(world, n, options, (0,), settings=Settings(actor_gain=1.0))
     team = Trainer(task.make_world("cpu"), task.settings).team(0)
     return team, _roll_out(team, task, ROLLOUT_SEED, observations)
 

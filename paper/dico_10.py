@@ -15,24 +15,26 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from graphsnd.rl import ControlSettings, ControlTask
+from graphsnd.rl import Task
 from paper.control.calls import MetricTimes, compute_speedups, time_calls
 from paper.control.figure import draw_study
 from paper.control.logs import gather_runs, name_sources, train_small
 from paper.control.study import (
+    PUBLISHED,
     REFERENCE,
     Study,
     Twin,
     average_twins,
     compare_protocols,
     compare_rewards,
+    control_task,
     describe_protocol,
     mention_protocol,
     summarise_arms,
     summarise_study,
 )
 from paper.experiment import Experiment, Number, Outcome, Scale
-from paper.runner import Cells
+from paper.runner import Cells, Stacks
 
 AGENTS = 10
 KNN, BERNOULLI, REGULAR = "knn:3", "bernoulli:0.1", "regular:3"
@@ -40,18 +42,18 @@ SPARSE = (KNN, BERNOULLI, REGULAR)
 ARMS, TARGETS = (REFERENCE, *SPARSE), (0.1, "unconstrained")
 MINIBATCH = 4096 * AGENTS  # observations of the published metric
 FUSED = 2048  # observations of an estimate in our runs
-SEEDS, FEW = (0, 1, 2), ControlSettings(environments=120)
+SEEDS, FEW = (0, 1, 2), PUBLISHED.replace(environments=120)
 
 # Folders of logs, and what was trained together.
-ECONOMICAL: dict[str, ControlTask] = {"control/n10": ControlTask(AGENTS, TARGETS, ARMS, SEEDS, settings=FEW)}
-ALONE = ControlTask(AGENTS, (0.1,), seeds=SEEDS, settings=ControlSettings(observations=MINIBATCH))
-WHOLE: dict[str, ControlTask] = {
-    **{f"control/n10-full/{arm.replace(':', '-')}": replace(ALONE, designs=(arm,)) for arm in ARMS if arm != REGULAR},
-    "control/n10-full/regular-3-unconstrained": replace(ALONE, designs=(REGULAR,), targets=TARGETS),
+ECONOMICAL: Stacks = {"control/n10": control_task(AGENTS, TARGETS, ARMS, SEEDS, settings=FEW)}
+ALONE = control_task(AGENTS, (0.1,), seeds=SEEDS, settings=PUBLISHED.replace(observations=MINIBATCH))
+WHOLE: Stacks = {
+    **{f"control/n10-full/{arm.replace(':', '-')}": replace(ALONE, design=(arm,)) for arm in ARMS if arm != REGULAR},
+    "control/n10-full/regular-3-unconstrained": replace(ALONE, design=(REGULAR,), target=TARGETS),
 }
 
 # Two cores have room for a small team, few frames and narrow networks; steps are as long as in the preset for CPUs.
-SMALL = ControlSettings(
+SMALL = PUBLISHED.replace(
     environments=8, minibatch=200, epochs=10, hidden=(32, 32), learning_rate=1e-4, observations=256,
     audit_observations=1024, iterations=30,
 )  # fmt: skip
@@ -64,15 +66,15 @@ TINY = SMALL.replace(
 class Size:
     """A study, and how the metric is timed beside it."""
 
-    task: ControlTask
+    task: Task
     window: int
     trials: int
 
 
 SIZES = {
-    Scale.SMOKE: Size(ControlTask(6, TARGETS, ARMS, (0, 1), settings=TINY), 2, 3),
-    Scale.LAPTOP: Size(ControlTask(6, TARGETS, ARMS, (0, 1), settings=SMALL), 10, 21),
-    Scale.PAPER: Size(ControlTask(AGENTS, TARGETS, ARMS, SEEDS, settings=ALONE.settings), 10, 51),
+    Scale.SMOKE: Size(control_task(6, TARGETS, ARMS, (0, 1), settings=TINY), 2, 3),
+    Scale.LAPTOP: Size(control_task(6, TARGETS, ARMS, (0, 1), settings=SMALL), 10, 21),
+    Scale.PAPER: Size(control_task(AGENTS, TARGETS, ARMS, SEEDS, settings=ALONE.settings), 10, 51),
 }
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from graphsnd.rl import ControlSettings, ControlTask
+from graphsnd.rl import PRESETS, Settings, Task
 from graphsnd.rl.log import run_folder
 from paper.control import actions, calls, faulty_controllers
 from paper.control.actions import ActionDiversity
@@ -40,6 +40,7 @@ from paper.control.study import (
     compare_protocols,
     compare_rewards,
     compare_seeds,
+    control_task,
     describe_protocol,
     find_settling,
     mention_protocol,
@@ -50,28 +51,28 @@ from paper.control.study import (
 )
 from paper.dico_10 import SMALL, TINY
 from paper.experiment import Experiment, Number, Outcome, Scale
-from paper.runner import Cells, read_or_measure
+from paper.runner import Cells, Stacks, read_or_measure
 from paper.shared.rollouts import one_thread
 
 AGENTS, P = 50, 0.1
 BERNOULLI, THIRD = "bernoulli:0.1", "agents:4"
 NAMES = {REFERENCE: "full", BERNOULLI: "bernoulli"}  # the paper's arms in the names of numbers
 TARGETS, ARMS = (0.12, 0.14, 0.15), (REFERENCE, BERNOULLI, THIRD)
-PUBLISHED, SEEDS = ControlSettings(environments=120), (0, 1, 2)
+PUBLISHED, SEEDS = PRESETS["dispersion-50"].settings, (0, 1, 2)
 FULL = PUBLISHED.replace(observations=PUBLISHED.minibatch * AGENTS)
 # Folders of logs, and what was trained together.
-ECONOMICAL: dict[str, ControlTask] = {"control/n50": ControlTask(AGENTS, (0.12,), ARMS, SEEDS, settings=PUBLISHED)}
+ECONOMICAL: Stacks = {"control/n50": control_task(AGENTS, (0.12,), ARMS, SEEDS, settings=PUBLISHED)}
 # On all observations one run keeps a GPU busy, so that nothing is gained by more of them at once.
-WHOLE: dict[str, ControlTask] = {
-    f"control/n50-full/{run_folder(run)}": ControlTask(
+WHOLE: Stacks = {
+    f"control/n50-full/{run_folder(run)}": control_task(
         AGENTS, (run.target or 0,), (run.arm,), (run.seed,), settings=FULL
     )
     for seed in SEEDS
     for target in TARGETS
-    for run in ControlTask(AGENTS, (target,), (BERNOULLI, REFERENCE), (seed,), settings=FULL).runs()
+    for run in control_task(AGENTS, (target,), (BERNOULLI, REFERENCE), (seed,), settings=FULL).runs()
 }
 # Two of those again, rounded to TF32 in place of bfloat16.
-FINE: dict[str, ControlTask] = {
+FINE: Stacks = {
     name.replace("full", "tf32"): replace(task, settings=FULL.replace(bfloat16=False))
     for name, task in WHOLE.items()
     if name.endswith("target-0.12-seed-0")
@@ -92,9 +93,9 @@ FAULTY_AGENTS, FAULTY_TARGET = 4, 0.12
 class Size:
     """A study and what is measured beside it."""
 
-    task: ControlTask
+    task: Task
     window: int
-    faulty: ControlSettings
+    faulty: Settings
     faulty_window: int
     loop: int  # observations in the loop over pairs
     trials: int
@@ -103,13 +104,13 @@ class Size:
 
 
 SIZES = {
-    Scale.SMOKE: Size(ControlTask(6, TARGETS, ARMS, (0,), settings=TINY), 2, TINY, 2, 200, 1, (1, 2), 2),
+    Scale.SMOKE: Size(control_task(6, TARGETS, ARMS, (0,), settings=TINY), 2, TINY, 2, 200, 1, (1, 2), 2),
     Scale.LAPTOP: Size(
-        ControlTask(6, TARGETS, ARMS, (0, 1), settings=SMALL.replace(iterations=25)),
+        control_task(6, TARGETS, ARMS, (0, 1), settings=SMALL.replace(iterations=25)),
         10, FAULTY, 10, 4096, 25, (1, 20), 16,
     ),
     Scale.PAPER: Size(
-        ControlTask(AGENTS, TARGETS, tuple(NAMES), SEEDS, settings=FULL),
+        control_task(AGENTS, TARGETS, tuple(NAMES), SEEDS, settings=FULL),
         50, FAULTY.replace(iterations=60), 20, 4096 * AGENTS, 20, (1, 167), 64,
     ),
 }  # fmt: skip

@@ -14,7 +14,7 @@ from graphsnd.errors import check_choice
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from graphsnd.rl import ControlTask, Task
+    from graphsnd.rl import Task
     from paper.runner import Cells
 
 Z95 = 1.96  # half a 95% interval in standard errors
@@ -148,7 +148,7 @@ class Experiment:
     run: Callable[[Scale, Cells], Outcome]
     figure: Callable[[Any], Figure]
     data: type
-    stacks: Mapping[str, Task | ControlTask] = field(default_factory=dict)
+    stacks: Mapping[str, Task] = field(default_factory=dict)
     files: Sequence[str] = ()
 
 

@@ -134,7 +134,7 @@ def make_task(size: Size) -> Task:
     """
     spread = PRESETS["simple_spread"]
     settings = spread.settings.replace(iterations=size.iterations, environments=size.environments)
-    return Task(spread.world, AGENTS, spread.options, size.seeds, settings)
+    return Task(spread.world, AGENTS, spread.options, size.seeds, settings=settings)
 
 
 def measure_teams(task: Task, cells: Cells) -> list[TeamRow]:

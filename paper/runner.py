@@ -31,16 +31,17 @@ from graphsnd.files import hold_lock, parse_json, read_json, remove_parts, write
 from graphsnd.plots.provenance import collect_provenance, describe_hardware, find_commit
 from graphsnd.plots.style import png_bytes
 from graphsnd.plots.training import describe_grid
-from graphsnd.rl import ControlTask, Task, Trainer, train
+from graphsnd.rl import Task, Trainer, train
 from graphsnd.rl.checkpoint import DESCRIPTION, has_checkpoint, load_checkpoint
 from graphsnd.rl.grid import Stack, connect, run_stacks
 from graphsnd.rl.log import METRICS, read_rows
 from paper.control.actions import ACTIONS, write_actions
 from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.old_format import read_task
 from paper.rows import decode
 
 T = TypeVar("T")
-Stacks = Mapping[str, Task | ControlTask]
+Stacks = Mapping[str, Task]
 RESULTS = Path(__file__).parent / "results"  # committed, of this checkout
 WORK = Path("runs/paper")
 ABOUT, SIGNATURES = "about.json", "made.json"
@@ -293,7 +294,7 @@ def read_results(folder: Path, name: str) -> dict[Scale, Result]:
     return {scale: read_result(path) for scale, path in paths.items() if path.is_file()}
 
 
-def train_cell(task: Task | ControlTask, cells: Cells, name: str, *, device: str = "cpu") -> Trainer:
+def train_cell(task: Task, cells: Cells, name: str, *, device: str = "cpu") -> Trainer:
     """Return the trainer at the end of a task: trained once, continued from its checkpoint where it was killed.
 
     Args:
@@ -309,7 +310,7 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str, *, device: str
     Example:
         >>> import tempfile
         >>> from graphsnd.rl import Settings
-        >>> task = Task("navigation", 2, {}, (0,), Settings(steps=4, environments=2, iterations=2))
+        >>> task = Task("navigation", 2, {}, (0,), settings=Settings(steps=4, environments=2, iterations=2))
         >>> cells = Cells(Path(tempfile.mkdtemp()))
         >>> train_cell(task, cells, "team").iteration, train_cell(task, cells, "team").iteration
         (2, 2)
@@ -321,7 +322,7 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str, *, device: str
             write_whole(folder / SIGNATURES, json.dumps([*signed, sign()], default=asdict))
         cells.step(f"{name}, iteration {rows[0].iteration} of {task.settings.iterations}")
 
-    outcome = train(task, folder, device=device, resume=has_checkpoint(folder), report=report)
+    outcome = train(task, folder, device=device, resume=has_checkpoint(folder), on_row=report)
     cells.made += cells.signatures(name)
     if not outcome.finished:
         raise KeyboardInterrupt(outcome.stopped)
@@ -365,11 +366,11 @@ def train_stacks(stacks: Stacks, names: Sequence[str], cells: Cells, *, device: 
         _train_on_ray({name.replace("/", ","): stacks[name] for name in names}, cells, device)
 
 
-def _train_stack(name: str, task: Task | ControlTask, cells: Cells, cell: str, device: str) -> None:
+def _train_stack(name: str, task: Task, cells: Cells, cell: str, device: str) -> None:
     """Train a stack in the folder of a cell."""
     try:
         train_cell(task, cells, cell, device=device)
-        if isinstance(task, ControlTask) and not (cells.folder(cell) / ACTIONS).is_file():
+        if task.target and not (cells.folder(cell) / ACTIONS).is_file():
             write_actions(cells.folder(cell), device=device)
     finally:
         _copy_log(task, cells, cell, name, device)
@@ -392,7 +393,7 @@ def _train_on_ray(stacks: Stacks, cells: Cells, device: str) -> None:
         raise InputError("stacks", "to finish", "; ".join(failed))
 
 
-def _work_on_ray(cell: str, task: Task | ControlTask, folder: Path, *, device: str, options: dict[str, Any]) -> int:
+def _work_on_ray(cell: str, task: Task, folder: Path, *, device: str, options: dict[str, Any]) -> int:
     """Train a stack in the folder of one attempt."""
     try:
         _train_stack(cell.replace(",", "/"), task, Cells(folder.parent, **options), folder.name, device)
@@ -401,7 +402,7 @@ def _work_on_ray(cell: str, task: Task | ControlTask, folder: Path, *, device: s
     return 0
 
 
-def _find_stack(name: str, task: Task | ControlTask, cells: Cells) -> Path | None:
+def _find_stack(name: str, task: Task, cells: Cells) -> Path | None:
     """Return the folder of a stack's log, the newer one where there are two.
 
     Raises:
@@ -410,18 +411,18 @@ def _find_stack(name: str, task: Task | ControlTask, cells: Cells) -> Path | Non
     for folder in (cells.out / name, cells.results / name):
         if (folder / METRICS).is_file():
             path = folder / DESCRIPTION
-            if path.is_file() and type(task).from_dict(read_json(path, DESCRIPTION), path) != task:
+            if path.is_file() and read_task(path) != task:
                 raise InputError("results", f"with the stack {name}", f"the log of another task in {folder}")
             return folder
     return None
 
 
-def _is_whole(name: str, task: Task | ControlTask, cells: Cells) -> bool:
+def _is_whole(name: str, task: Task, cells: Cells) -> bool:
     folder = _find_stack(name, task, cells)
-    return folder is not None and read_rows(folder, task.row)[-1].iteration >= task.settings.iterations
+    return folder is not None and read_rows(folder)[-1].iteration >= task.settings.iterations
 
 
-def _copy_log(task: Task | ControlTask, cells: Cells, cell: str, name: str, device: str) -> None:
+def _copy_log(task: Task, cells: Cells, cell: str, name: str, device: str) -> None:
     """Copy what numbers need out of a training's folder, the log last, and say where it was made."""
     folder, target = cells.folder(cell), cells.out / name
     if not (folder / METRICS).is_file():
@@ -432,7 +433,7 @@ def _copy_log(task: Task | ControlTask, cells: Cells, cell: str, name: str, devi
     about |= {"seeds": list(task.seeds), "device": device, "took_s": round(saved.seconds, 1)}
     about |= {"iterations": saved.iteration, "task": task.to_dict()}
     # Teams of independent policies are measured again; those of a controlled run would be too large to keep.
-    teams = [] if isinstance(task, ControlTask) else [f"{name}/*" for name in task.run_names()]
+    teams = [] if task.target else [f"{name}/*" for name in task.run_names()]
     for pattern in (DESCRIPTION, ACTIONS, *teams, METRICS):
         for path in folder.glob(pattern):
             (target / path.relative_to(folder)).parent.mkdir(parents=True, exist_ok=True)

@@ -35,10 +35,9 @@ from graphsnd.plots.style import BLUE, FAINT, INK, MUTED, VERMILLION, group_look
 from graphsnd.rl import PRESETS, Settings, Task, Trainer
 from graphsnd.rl.diversity import DiversityLog
 from graphsnd.rl.independent import IndependentPolicy
-from graphsnd.rl.log import Row, read_rows
+from graphsnd.rl.log import read_rows
 from graphsnd.rl.roles import Method
 from graphsnd.rl.rollout import RolloutBuffer
-from graphsnd.rl.settings import PPOSettings
 from graphsnd.rl.streams import Streams
 from graphsnd.rl.trainer import independent
 from graphsnd.rl.worlds import World
@@ -54,7 +53,7 @@ from paper.shared.stopwatch import Timing, speedup, take_turns
 COMMITTED, TRIALS_FILE = "training/navigation-100", "training/trials.json"
 ROLLOUT_SEED, GRAPH_SEED = 42, 88
 
-_NAVIGATION = PRESETS["navigation"]
+_NAVIGATION = PRESETS["navigation-100"]
 _TABLE = _NAVIGATION.settings
 _TINY = _TABLE.replace(iterations=3, steps=8, environments=4, minibatch=16, diversity_every=1)
 # As many updates of an iteration as the paper has, on a quarter of the samples.
@@ -76,7 +75,7 @@ SIZES = {
     Scale.LAPTOP: Size(100, _SHORT),
     Scale.PAPER: Size(100, _TABLE),
 }
-STACKS: Mapping[str, Task] = {COMMITTED: Task(_NAVIGATION.world, 100, _NAVIGATION.options, (0, 1, 2), _TABLE)}
+STACKS: Mapping[str, Task] = {COMMITTED: Task(_NAVIGATION.world, 100, _NAVIGATION.options, (0, 1, 2), settings=_TABLE)}
 # The published code stores clipped actions, averages losses over agents and clips the norm of all gradients together.
 CLIPPED, AS_PUBLISHED = "clipped", "clipped, joint"
 TRIALS: dict[str, Settings] = {CLIPPED: _TABLE, AS_PUBLISHED: _TABLE.replace(joint=True)}
@@ -175,7 +174,7 @@ def run(scale: Scale, cells: Cells) -> Outcome:
             about["trials"] = size.trials
             make = partial(measure_times, task, seed, folder, size)
             times.append(cells.get(f"times,seed={seed}", about, make, SeedTimes))
-    rows = [row for row in read_rows(folder, Row) if row.snd is not None]
+    rows = [row for row in read_rows(folder) if row.snd is not None]
     log = [LogRow(**{one.name: getattr(row, one.name) for one in fields(LogRow)}) for row in rows]
     tried = trials[1] if trials else []
     data = Data(task.to_dict(), task.settings.diversity_probability, log, ends, times, tried)
@@ -198,7 +197,7 @@ def run_trial(name: str, task: Task, cells: Cells, device: str) -> list[TrialRow
     rows = []
     for _ in range(task.settings.iterations):
         (row,) = trainer.step()
-        if row.snd is not None:
+        if row.snd is not None and row.entropy is not None:
             cells.step(f"{name}, iteration {row.iteration} of {task.settings.iterations}")
             own = on_own(trainer.team(row.seed), trainer.buffer.observations[0], task.settings.diversity_observations)
             rows.append(TrialRow(name, row.iteration, row.reward, row.entropy, row.snd, float(snd(own))))
@@ -213,10 +212,9 @@ class ClippedStore(DiversityLog):
         buffer.actions.clamp_(-1, 1)
 
 
-def store_clipped(world: World, settings: PPOSettings, streams: Sequence[Streams], seeds: Sequence[int]) -> Method:
+def store_clipped(world: World, settings: Settings, streams: Sequence[Streams], seeds: Sequence[int]) -> Method:
     """Return independent PPO that learns from clipped actions with the probabilities of unclipped ones."""
     method = independent(world, settings, streams, seeds)
-    assert isinstance(settings, Settings)
     assert isinstance(method.policy, IndependentPolicy)
     return method._replace(companion=ClippedStore(method.policy, seeds, settings))
 
@@ -233,7 +231,7 @@ def make_task(size: Size) -> Task:
         >>> make_task(SIZES[Scale.PAPER]).to_dict()["options"]["agent_radius"]
         0.03
     """
-    return Task(_NAVIGATION.world, size.agents, _NAVIGATION.options, (0,), size.settings)
+    return Task(_NAVIGATION.world, size.agents, _NAVIGATION.options, (0,), settings=size.settings)
 
 
 def _committed(cells: Cells) -> Path:

@@ -186,8 +186,8 @@ def run_command(words: list[str]) -> bool:
     """Run a command whose files are there, one iteration of a training that is small; say whether it did."""
     words = [name for word in words for name in (sorted(glob.glob(word)) or [word])]
     words, redirect = (words[: words.index(">")], words[-1]) if ">" in words else (words, None)
-    if words[0] in ("train", "control") and "--show-config" not in words:
-        if {"--engine", "--ray"} & set(words) or not {"navigation-small", "small", "--config"} & set(words):
+    if words[0] == "train":
+        if "--ray" in words or not {"navigation", "dispersion"} & set(words):
             return False
         words = [*words, "--iterations", "1"]
     inputs = [word for at, word in enumerate(words) if words[at - 1] not in OUTPUTS]

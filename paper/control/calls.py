@@ -19,10 +19,9 @@ from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Bernoulli, parse
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
-from graphsnd.rl import ControlSettings, ControlTask
 from graphsnd.rl.control import GRAPHS
 from graphsnd.rl.streams import hashed
-from paper.control.study import REFERENCE
+from paper.control.study import PUBLISHED, REFERENCE, control_task
 from paper.experiment import Number
 from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean
 from paper.shared.rollouts import one_thread
@@ -121,7 +120,7 @@ def published_share() -> float:
         >>> round(published_share(), 3)
         0.097
     """
-    calls = CALLS_PER_STEP * ControlSettings(environments=120).optimiser_steps
+    calls = CALLS_PER_STEP * PUBLISHED.replace(environments=120).optimiser_steps
     return calls * PUBLISHED_CALL / PUBLISHED_ITERATION
 
 
@@ -137,15 +136,16 @@ def measure_step(agents: int, frames: int, *, steps: int) -> StepShare:
         frames: Of a minibatch, at least 2.
         steps: Over which times are added up, after as many to warm up.
     """
-    settings = ControlSettings(
+    settings = PUBLISHED.replace(
         environments=frames // 2, steps=2, minibatch=frames, epochs=steps, observations=frames * agents,
         audit_observations=agents,
     )  # fmt: skip
     with one_thread():
-        trainer = ControlTask(agents, (0.12,), (REFERENCE,), settings=settings).make_trainer()
+        trainer = control_task(agents, (0.12,), settings=settings).make_trainer()
         trainer.step()
         row = trainer.step()[0]
-    networks, distances, learning = row.policy_seconds / steps, row.distance_seconds / steps, row.update_seconds / steps
+    seconds = (row.policy_seconds or 0.0, row.distance_seconds or 0.0, row.update_seconds)
+    networks, distances, learning = (each / steps for each in seconds)
     estimates = CALLS_PER_STEP * (networks + distances)
     share = estimates / (estimates + learning)
     return StepShare(networks, distances, learning, share, arithmetic_share(agents))

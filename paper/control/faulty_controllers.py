@@ -18,10 +18,10 @@ from torch import Tensor
 
 from graphsnd.control import DiCo, State, Status, audit_error, tracking_error
 from graphsnd.control.controllers import Measured, read_measurement
-from graphsnd.rl import ControlSettings, ControlTask
+from graphsnd.rl import Settings, Task
 from graphsnd.rl.control import Group
 from paper.control.logs import split_runs
-from paper.control.study import REFERENCE
+from paper.control.study import REFERENCE, control_task
 from paper.shared.rollouts import one_thread
 
 SOUND, DOUBLED, BLIND = "sound", "reads double", "does not look"
@@ -83,7 +83,7 @@ class FaultyController(DiCo):
 
 
 @dataclass(frozen=True)
-class FaultyTask(ControlTask):
+class FaultyTask(Task):
     """Three arms that all measure all pairs, each with another controller."""
 
     def groups(self, device: torch.device) -> list[Group]:
@@ -97,7 +97,7 @@ def _replace(controller: Any, reading: Callable[[Tensor], Tensor]) -> FaultyCont
     return FaultyController(**kept, reading=reading)
 
 
-def run_faulty_study(agents: int, target: float, settings: ControlSettings, *, window: int) -> FaultyStudy:
+def run_faulty_study(agents: int, target: float, settings: Settings, *, window: int) -> FaultyStudy:
     """Train a sound and two faulty controllers side by side, same networks and same episodes at the start.
 
     Args:
@@ -109,7 +109,7 @@ def run_faulty_study(agents: int, target: float, settings: ControlSettings, *, w
     # Three words for all pairs, because a task takes every estimator once.
     designs = (REFERENCE, "bernoulli:1", f"uniform:{agents * (agents - 1) // 2}")
     with one_thread():
-        trainer = FaultyTask(agents, (target,), designs, settings=settings).make_trainer()
+        trainer = FaultyTask(**vars(control_task(agents, (target,), designs, settings=settings))).make_trainer()
         rows = [row for _ in range(settings.iterations) for row in trainer.step()]
     arms = []
     for name, history in zip(READINGS, split_runs(rows), strict=True):

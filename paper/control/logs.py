@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from graphsnd.errors import InputError
-from graphsnd.rl import ControlTask
+from graphsnd.rl import Task
 from graphsnd.rl.control import Run
-from graphsnd.rl.log import ControlRow, read_rows
+from graphsnd.rl.log import Row, read_rows
 from paper.runner import Cells, Stacks, gather_stacks, train_cell
 from paper.shared.rollouts import one_thread
 
@@ -38,7 +38,7 @@ class History:
     """One run from its first iteration to its last."""
 
     run: Run
-    rows: list[ControlRow]  # by iteration
+    rows: list[Row]  # by iteration
     together: int  # runs that were trained together with it
     alike: int  # those among them with the same arm
 
@@ -56,9 +56,9 @@ class History:
         return seconds
 
 
-def split_runs(rows: Iterable[ControlRow]) -> list[History]:
+def split_runs(rows: Iterable[Row]) -> list[History]:
     """Return the runs of one training from the rows of its log."""
-    runs = group_by(rows, lambda row: Run(row.arm, row.target, row.seed))
+    runs = group_by(rows, lambda row: Run(row.arm or "", row.target, row.seed))
     arms = Counter(run.arm for run in runs)
     ordered = {run: sorted(mine, key=lambda row: row.iteration) for run, mine in runs.items()}
     return [History(run, mine, len(runs), arms[run.arm]) for run, mine in ordered.items()]
@@ -70,7 +70,7 @@ def gather_runs(stacks: Stacks, cells: Cells) -> tuple[list[History], list[Path]
     return read_histories(folders), folders
 
 
-def train_small(task: ControlTask, cells: Cells) -> tuple[list[History], list[Path]]:
+def train_small(task: Task, cells: Cells) -> tuple[list[History], list[Path]]:
     """Train a small study here, or continue one that was stopped; return its runs and its folder.
 
     Raises:
@@ -88,7 +88,7 @@ def read_histories(folders: Iterable[Path]) -> list[History]:
     Raises:
         InputError: When a run is there twice.
     """
-    histories = [history for folder in folders for history in split_runs(read_rows(folder, ControlRow))]
+    histories = [history for folder in folders for history in split_runs(read_rows(folder))]
     for run, times in Counter(history.run for history in histories).items():
         if times > 1:
             raise InputError("results", "with every run once", f"{describe(run)} {times} times")
@@ -102,7 +102,7 @@ def name_sources(folders: Iterable[Path], cells: Cells) -> tuple[str, ...]:
     return tuple(f"results/{folder.as_posix()}" for folder in kept)
 
 
-def list_missing(histories: Iterable[History], task: ControlTask) -> list[str]:
+def list_missing(histories: Iterable[History], task: Task) -> list[str]:
     """Return the runs of a task that are not there, or not to their end, each in words."""
     done = {history.run: history.iterations for history in histories}
     return [describe(run) for run in task.runs() if done.get(run, 0) < task.settings.iterations]

@@ -24,11 +24,12 @@ from scipy.stats import binomtest, t
 
 from graphsnd.control import audit_error, tracking_error
 from graphsnd.errors import InputError
-from graphsnd.rl import ControlTask
+from graphsnd.rl import PRESETS, Settings, Task
 from paper.control.logs import PARTS, History, group_by, list_missing
 from paper.experiment import Number
 
 REFERENCE = "complete"  # the arm that the others are compared with
+PUBLISHED = PRESETS["dispersion-10"].settings  # of the study with 10 agents; with 50 it had 120 environments
 SETTLED = 0.02  # relative distance from the target that counts as being there
 
 
@@ -152,7 +153,26 @@ class Study:
         return sorted({run.seed for run in self.runs})
 
 
-def summarise_study(task: ControlTask, window: int, histories: Sequence[History], departures: str = "") -> Study:
+def control_task(
+    agents: int,
+    targets: Sequence[float | str],
+    designs: Sequence[str] = (REFERENCE,),
+    seeds: Sequence[int] = (0,),
+    settings: Settings = PUBLISHED,
+) -> Task:
+    """Return a controlled training in the paper's dispersion.
+
+    Args:
+        agents: Size of the team.
+        targets: As :class:`~graphsnd.rl.Task` takes them, as the next two.
+        designs: Of the controllers.
+        seeds: One run of each arm for each.
+        settings: The rest.
+    """
+    return Task("dispersion", agents, PRESETS["dispersion-10"].options, tuple(seeds), targets, designs, settings)
+
+
+def summarise_study(task: Task, window: int, histories: Sequence[History], departures: str = "") -> Study:
     """Return a study from whatever runs there are.
 
     Args:
@@ -170,7 +190,7 @@ def summarise_study(task: ControlTask, window: int, histories: Sequence[History]
     done = [history for history in histories if history.iterations >= task.settings.iterations]
     arms = dict.fromkeys(history.run.arm for history in done)
     return Study(
-        agents=task.agents,
+        agents=task.agents or 0,
         iterations=task.settings.iterations,
         window=window,
         wanted=len(task.runs()),
@@ -183,15 +203,14 @@ def summarise_study(task: ControlTask, window: int, histories: Sequence[History]
     )
 
 
-def describe_protocol(task: ControlTask) -> str:
+def describe_protocol(task: Task) -> str:
     """Return how the estimates of runs on a GPU differ from the paper's, which has two on all observations.
 
     Example:
-        >>> from graphsnd.rl import ControlSettings
-        >>> describe_protocol(ControlTask(50, (0.1,), settings=ControlSettings(environments=120)))
+        >>> describe_protocol(control_task(50, (0.1,), settings=PUBLISHED.replace(environments=120)))
         '2,048 of 204,800 observations an estimate, one estimate a step, bfloat16, 120 environments'
     """
-    settings, every = task.settings, task.settings.minibatch * task.agents
+    settings, every = task.settings, task.settings.minibatch * (task.agents or 1)
     seen = f"{min(settings.observations, every):,} of {every:,} observations an estimate, one estimate a step"
     return f"{seen}, {'bfloat16' if settings.bfloat16 else 'TF32'}, {settings.environments} environments"
 
@@ -246,7 +265,7 @@ def summarise_run(history: History, window: int) -> RunSummary:
         audit=statistics.fmean(audits),
         audit_minus_applied=statistics.fmean(audits) - statistics.fmean(applied),
         first_rewards=tuple(row.reward for row in history.rows[:2]),
-        first_audits=tuple(row.audit for row in history.rows[:2]),
+        first_audits=tuple(row.audit or 0.0 for row in history.rows[:2]),
         tracking_error=None if run.target is None else tracking_error(applied, run.target, last=window),
         tracking_error_of_mean=None if run.target is None else audit_error(applied, run.target, last=window),
         audit_error=None if run.target is None else audit_error(audits, run.target, last=window),

@@ -24,7 +24,7 @@ from paper.shared.rollouts import as_gaussian, observe, one_thread
 T = TypeVar("T")
 TRAINING_SEED, ROLLOUT_SEED = 0, 42
 
-_TABLE = PRESETS["navigation"].settings.replace(diversity_every=0)
+_TABLE = PRESETS["navigation-100"].settings.replace(diversity_every=0)
 SETTINGS: dict[Scale, Settings] = {
     Scale.SMOKE: _TABLE.replace(iterations=2, steps=16, environments=8, minibatch=64),
     Scale.LAPTOP: _TABLE.replace(iterations=40),
@@ -70,7 +70,7 @@ def task(n: int, scale: Scale) -> Task:
         >>> task(4, Scale.PAPER).settings.samples
         4096
     """
-    return Task("navigation", n, {}, (TRAINING_SEED,), SETTINGS[scale])
+    return Task("navigation", n, {}, (TRAINING_SEED,), settings=SETTINGS[scale])
 
 
 def snapshot(scale: Scale, cells: Cells, n: int, iteration: int) -> Snapshot:

@@ -8,6 +8,7 @@ checked once, by the public function that takes them; what is behind it trusts i
 from __future__ import annotations
 
 import copyreg
+import difflib
 import importlib
 import math
 import operator
@@ -366,4 +367,15 @@ def check_clusters(clusters: Any, batch_shape: Sequence[int]) -> torch.Tensor | 
 def check_choice(name: str, value: str, choices: Collection[str]) -> None:
     """Raise unless ``value`` is one of ``choices``."""
     if not isinstance(value, str) or value not in choices:
-        raise InputError(name, f"to be one of {', '.join(choices)}", reprlib.repr(value))
+        raise InputError(name, f"to be one of {', '.join(choices)}", reprlib.repr(value), suggest(value, choices))
+
+
+def suggest(value: Any, choices: Collection[str]) -> str:
+    """Return the question for those of ``choices`` that are spelt like ``value``; nothing where none are.
+
+    Example:
+        >>> suggest("navigatoin", ["navigation", "dispersion"])
+        'Did you mean navigation?'
+    """
+    alike = difflib.get_close_matches(value, choices) if isinstance(value, str) else []
+    return f"Did you mean {' or '.join(alike)}?" if alike else ""

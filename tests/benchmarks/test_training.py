@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from benchmarks.timing import Clock
-from benchmarks.training import PAPER, SMALL, time_controlled, time_first, time_products, time_training
-from graphsnd.rl import PRESETS, Settings, Task
+from benchmarks.training import SMALL, time_controlled, time_first, time_products, time_training
+from graphsnd.rl import Settings, Task
 
 CLOCK = Clock(torch.device("cpu"))
 
@@ -37,12 +37,6 @@ def test_products_are_those_of_an_update() -> None:
     task = Task("navigation", 5, settings=Settings(steps=8, environments=4, minibatch=16, epochs=3, hidden=(7, 6)))
     per_sample = sum(2 * (18 * 7 + 7 * 6 + 6 * out) + 7 * 6 + 6 * out for out in (2, 1))
     assert time_products(task.make_trainer("cpu"), Multiplications(CLOCK.device)) == 5 * 3 * 32 * per_sample
-
-
-def test_the_default_is_the_papers_run() -> None:
-    paper = PRESETS["navigation"]
-    assert (PAPER.agents, PAPER.settings) == (paper.agents, paper.settings)
-    assert PAPER.options.items() <= paper.options.items()
 
 
 def test_controlled_times_are_those_of_all_runs() -> None:

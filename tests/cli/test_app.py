@@ -15,7 +15,7 @@ from graphsnd.cli.measure import DESIGNS
 from graphsnd.designs.design import FORMS
 from graphsnd.errors import MissingExtraError
 
-COMMANDS = ("measure", "advise", "train", "control", "demo", "doctor")
+COMMANDS = ("measure", "advise", "train", "demo", "doctor")
 
 
 def test_version(run: Any) -> None:
@@ -100,8 +100,7 @@ INTEGERS = [("measure", "team.npz", "--seed"), ("measure", "team.npz", "--max-ob
 INTEGERS += [("advise", "--observations", "9", "--agents"), ("train", "navigation", "--iterations")]
 INTEGERS += [
     ("train", "navigation", "--seeds"),
-    ("control", "dispersion", "--envs"),
-    ("train", "navigation", "--threads"),
+    ("train", "navigation", "--checkpoint-every"),
 ]
 
 
@@ -120,8 +119,8 @@ def test_long_integers_are_one_line(words: tuple[str, ...], value: str, run: Any
         ("measure", "team.npz", "--design= "),
         ("measure", "team.npz", "--html", ""),
         ("measure", ""),
-        ("control", "dispersion", "--targets", ""),
-        ("control", "dispersion", "--designs="),
+        ("train", "dispersion", "--target", ""),
+        ("train", "dispersion", "--design="),
         ("train", "navigation", "--out", ""),
     ],
     ids=" ".join,

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from graphsnd.rl import ControlTask
+from graphsnd.rl import Task
 from graphsnd.rl.control import Run
-from graphsnd.rl.log import ControlRow, CsvLog
+from graphsnd.rl.log import CsvLog, Row
 
 
-def row(iteration: int, run: Run, **changes: Any) -> ControlRow:
+def row(iteration: int, run: Run, **changes: Any) -> Row:
     values: dict[str, Any] = {
         "iteration": iteration, "arm": run.arm, "target": run.target, "seed": run.seed, "reward": 0.3,
         "estimate": 0.2, "scale": 0.5, "applied": 0.1, "audit": 0.1, "tracking_error": 0.0, "audit_error": 0.0,
@@ -21,10 +21,10 @@ def row(iteration: int, run: Run, **changes: Any) -> ControlRow:
         "observations": 2048, "rollout_seconds": 6.0, "policy_seconds": 3.0, "distance_seconds": 1.5,
         "update_seconds": 12.0, "audit_seconds": 0.6,
     }  # fmt: skip
-    return ControlRow(**values | changes)
+    return Row(**values | changes)
 
 
-def noisy(run: Run, iterations: int, *, level: float = 1.0, noise: float = 0.01, **fixed: Any) -> list[ControlRow]:
+def noisy(run: Run, iterations: int, *, level: float = 1.0, noise: float = 0.01, **fixed: Any) -> list[Row]:
     """Applied signal and audit around the target, reward around 0.3, each with its own noise."""
     rng = np.random.default_rng([run.seed, sum(map(ord, run.arm)), round(1000 * (run.target or 0))])
     target = run.target or 0.5
@@ -37,20 +37,20 @@ def noisy(run: Run, iterations: int, *, level: float = 1.0, noise: float = 0.01,
     ]  # fmt: skip
 
 
-def write_training(folder: Path, rows: Iterable[ControlRow]) -> None:
+def write_training(folder: Path, rows: Iterable[Row]) -> None:
     """``metrics.csv`` as training writes it."""
     folder.mkdir(parents=True)
-    log = CsvLog(folder, ControlRow)
+    log = CsvLog(folder)
     log.write(list(rows))
     log.close()
 
 
 def write_study(
     root: Path,
-    stacks: Mapping[str, ControlTask],
+    stacks: Mapping[str, Task],
     *,
     left_out: Sequence[Run] = (),
-    make: Callable[[Run], list[ControlRow]],
+    make: Callable[[Run], list[Row]],
 ) -> None:
     """A folder for each stack, as the committed studies have them."""
     for name, task in stacks.items():

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphsnd.rl import ControlTask, train
+from graphsnd.rl import Task, train
 from graphsnd.rl.control import Run
-from graphsnd.rl.log import ControlRow, read_rows
+from graphsnd.rl.log import read_rows
 from paper.control.calls import Edges, MetricTimes, StepShare
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, FaultyRun, FaultyStudy
 from paper.control.logs import split_runs
@@ -163,13 +163,13 @@ def test_a_stopped_study_goes_on(cells: Cells) -> None:
     half = replace(size.task, settings=size.task.settings.replace(iterations=2))
     train(half, folder)
     EXPERIMENT.run(Scale.SMOKE, cells)
-    rows = read_rows(folder, ControlRow)
+    rows = read_rows(folder)
     assert [row.iteration for row in rows[:: len(size.task.runs())]] == [1, 2, 3, 4]
 
 
 def test_smaller_scales_have_the_third_arm() -> None:
-    tasks: list[ControlTask] = [SIZES[scale].task for scale in (Scale.SMOKE, Scale.LAPTOP)]
-    assert all(task.designs == ("complete", "bernoulli:0.1", "agents:4") for task in [*tasks, *ECONOMICAL.values()])
+    tasks: list[Task] = [SIZES[scale].task for scale in (Scale.SMOKE, Scale.LAPTOP)]
+    assert all(task.design == ("complete", "bernoulli:0.1", "agents:4") for task in [*tasks, *ECONOMICAL.values()])
     assert (len(PAPER.runs()), PAPER.settings.optimiser_steps, PAPER.settings.samples) == (18, 135, 12_000)
 
 

@@ -17,14 +17,15 @@ import pytest
 
 from benchmarks.provenance import verify_commit
 from graphsnd.errors import InputError
-from graphsnd.rl import ControlSettings, ControlTask, Settings, Task
-from graphsnd.rl.log import ControlRow, Row, read_rows
+from graphsnd.rl import Settings, Task
+from graphsnd.rl.log import read_rows
 from paper import runner
 from paper.control.actions import read_actions
 from paper.experiment import NAMES, Number, Outcome, Scale, find
 from paper.pack import pack
 from paper.runner import Cell, Cells, gather_stacks, read_or_measure, read_result, run, train_stacks
 from tests.paper.fakes import Data, squares
+from tests.training import control_settings, control_task
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,7 +74,7 @@ def test_a_finished_experiment_goes_on_where_a_gpu_can_make_what_it_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[int] = []
-    task = ControlTask(3, (0.1,), ("complete",), settings=ControlSettings(iterations=1))
+    task = control_task(3, (0.1,), ("complete",), settings=control_settings(iterations=1))
     trained = dataclasses.replace(squares(made=made), stacks={"control/none": task})
     measured = dataclasses.replace(squares(made=made), files=("recovery/gpu.json",))
     go(tmp_path, experiment=trained)
@@ -206,12 +207,12 @@ def test_shared_work_of_another_commit_is_repeated_when_measurements_are(
     assert not Cells(tmp_path / "two").beside("teams").signatures("n=4")
 
 
-SETTINGS = ControlSettings(
+SETTINGS = control_settings(
     environments=2, steps=5, minibatch=5, epochs=1, hidden=(8,), observations=15, audit_observations=15, iterations=3
 )
-TASK = ControlTask(3, (0.1,), ("complete", "bernoulli:0.5"), settings=SETTINGS)
+TASK = control_task(3, (0.1,), ("complete", "bernoulli:0.5"), settings=SETTINGS)
 TASKS = {"control/a/first": TASK, "control/a/second": replace(TASK, seeds=(1,))}
-TEAMS = {"training/team": Task("navigation", 2, {}, (0, 1), Settings(steps=4, environments=2, iterations=2))}
+TEAMS = {"training/team": Task("navigation", 2, {}, (0, 1), settings=Settings(steps=4, environments=2, iterations=2))}
 
 
 @pytest.fixture
@@ -236,7 +237,7 @@ def test_a_study_over_several_visits(cells: Cells, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(runner, "train_cell", real)
     train_stacks(TASKS, ["control/a/first"], cells, device="cpu")
     first, second = gather_stacks(TASKS, cells)
-    rows = read_rows(first, ControlRow)
+    rows = read_rows(first)
     assert [(row.iteration, row.arm, row.seed) for row in rows[:2]] == [(1, "complete", 0), (1, "bernoulli:0.5", 0)]
     assert len(rows) == 6
     kept = ["about.json", "actions.json", "metrics.csv", "settings.json"]
@@ -265,7 +266,7 @@ def test_teams_come_along(cells: Cells) -> None:
     kept = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
     assert {"metrics.csv", "seed-1/team.safetensors"} <= kept
     assert "checkpoint.safetensors" not in kept
-    assert len(read_rows(folder, Row)) == 4
+    assert len(read_rows(folder)) == 4
 
 
 def test_what_one_machine_measured_is_read_elsewhere(cells: Cells) -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from graphsnd.plots.style import save_png
 from graphsnd.plots.training import control_figure, control_table, curves_figure, iteration_describer, training_table
-from graphsnd.rl.log import ControlRow, Row
+from graphsnd.rl.log import Row
 
 
 def _rows(solved: float | None = 0.5) -> list[Row]:
@@ -71,9 +71,9 @@ def test_the_table_shows_whole_numbers_on_80_columns(seed: int) -> None:
     assert text.count("12.3456") == text.count("12.6543") == text.count("50%") == 3
 
 
-def _row(iteration: int, arm: str, target: float | None, seed: int) -> ControlRow:
+def _row(iteration: int, arm: str, target: float | None, seed: int) -> Row:
     audit = 0.1 + 0.01 * seed + 0.2 / iteration
-    return ControlRow(
+    return Row(
         iteration=iteration, arm=arm, target=target, seed=seed, reward=0.01 * iteration, estimate=0.2, scale=0.5,
         applied=0.101, audit=audit, tracking_error=None if target is None else 0.01,
         audit_error=None if target is None else abs(audit - target) / target, saturated=0, zero=0, empty=0, invalid=0,
@@ -82,7 +82,7 @@ def _row(iteration: int, arm: str, target: float | None, seed: int) -> ControlRo
     )  # fmt: skip
 
 
-def _control_rows(*keys: tuple[str, float | None]) -> list[ControlRow]:
+def _control_rows(*keys: tuple[str, float | None]) -> list[Row]:
     return [_row(i, arm, target, seed) for i in range(1, 13) for arm, target in keys for seed in (0, 2)]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from graphsnd.rl.checkpoint import STACKS
-from graphsnd.rl.log import ControlRow, read_rows
+from graphsnd.rl.log import read_rows
 
 ROOT = Path(__file__).parents[2]
 # Nodes that are gone are noticed within a second or two, in place of a quarter of a minute.
@@ -86,6 +86,6 @@ def count_iterations(out: Path) -> int:
 def numbers(out: Path) -> list[dict[str, str]]:
     """Return the rows of a merged log as its text has them, without the seconds."""
     lines = [line.split(",") for line in (out / "metrics.csv").read_text().splitlines()]
-    assert len(read_rows(out, ControlRow)) == len(lines) - 1
+    assert len(read_rows(out)) == len(lines) - 1
     rows = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
     return [{name: cell for name, cell in row.items() if not name.endswith("_seconds")} for row in rows]

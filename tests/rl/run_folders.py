@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.rl import ControlTask, Task
+from graphsnd.rl import Task
 from graphsnd.rl.checkpoint import DESCRIPTION, load_checkpoint
 from graphsnd.rl.log import read_rows
 from graphsnd.teams.saved import OBSERVATIONS, TENSORS
@@ -43,6 +43,6 @@ def _read(folder: Path, name: Path) -> bytes:
     return (folder / name).read_bytes()
 
 
-def _numbers(folder: Path, task: Task | ControlTask) -> list[str]:
-    rows = [dataclasses.asdict(row) for row in read_rows(folder, task.row)]
+def _numbers(folder: Path, task: Task) -> list[str]:
+    rows = [dataclasses.asdict(row) for row in read_rows(folder)]
     return [json.dumps({key: row[key] for key in row if not key.endswith("_seconds")}) for row in rows]

@@ -12,13 +12,14 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from graphsnd.rl import ControlTask, Settings, Trainer
+from graphsnd.rl import Settings, Trainer
 from graphsnd.rl.control import DiversityControl
 from graphsnd.rl.controlled import ControlledLearner
 from graphsnd.rl.cuda import Stopwatch
 from graphsnd.rl.independent import Block, IndependentLearner
 from graphsnd.rl.streams import hashed
 from graphsnd.rl.worlds import Navigation, SimpleSpread
+from tests.training import control_settings, control_task
 
 BASELINES = Path(__file__).parents[1] / "baselines"
 
@@ -110,8 +111,8 @@ def test_controlled_update(name: str) -> None:
     data, about = _load(name)
     saved = json.loads(about["task"])
     saved["settings"]["epochs"] = saved["settings"].pop("passes")  # as they were called before
-    saved["designs"] = saved.pop("estimators")
-    task = ControlTask.from_dict(saved, BASELINES)
+    names = ("agents", "targets", "estimators", "seeds", "world", "options")
+    task = control_task(*(saved[name] for name in names), control_settings(**{"bfloat16": False} | saved["settings"]))
     trainer = task.make_trainer()
     learner, control = trainer.learner, trainer.companion
     assert isinstance(learner, ControlledLearner)

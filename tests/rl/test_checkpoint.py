@@ -11,14 +11,15 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from graphsnd import InputError
-from graphsnd.rl import ControlSettings, ControlTask, Settings, Task, Trainer, train
+from graphsnd.rl import Settings, Task, Trainer, train
 from graphsnd.rl.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint, save_teams
-from graphsnd.rl.log import Row, read_rows
+from graphsnd.rl.log import read_rows
 from graphsnd.teams.saved import OBSERVATIONS
 from graphsnd.teams.team import Team
+from tests.training import control_settings, control_task
 
 SETTINGS = Settings(steps=8, environments=3, minibatch=10, epochs=2, hidden=(8,), iterations=6, diversity_every=2)
-TASK = Task("navigation", 3, {"horizon": 11}, (0, 5), SETTINGS.replace(restart=False))
+TASK = Task("navigation", 3, {"horizon": 11}, (0, 5), settings=SETTINGS.replace(restart=False))
 
 
 def _bits(trainer: Trainer) -> dict[str, torch.Tensor]:
@@ -29,16 +30,16 @@ def _bits(trainer: Trainer) -> dict[str, torch.Tensor]:
     ("navigation", "independent"), ("simple_spread", "independent"), ("navigation", "central"),
 ])  # fmt: skip
 def test_resumed_training_is_the_same_to_the_bit(world: str, critic: str, tmp_path: Path) -> None:
-    task = Task(world, 3, {"horizon": 11}, (0, 5), SETTINGS.replace(restart=False, critic=critic))
+    task = Task(world, 3, {"horizon": 11}, (0, 5), settings=SETTINGS.replace(restart=False, critic=critic))
     straight = train(task, tmp_path / "straight")
-    half = Task(world, 3, {"horizon": 11}, (0, 5), task.settings.replace(iterations=3))
+    half = Task(world, 3, {"horizon": 11}, (0, 5), settings=task.settings.replace(iterations=3))
     assert train(half, tmp_path / "halves").finished
     resumed = train(task, tmp_path / "halves", resume=True)
     one, two = _bits(straight.trainer), _bits(resumed.trainer)
     assert one.keys() == two.keys()
     for name in one:
         assert torch.equal(one[name], two[name]), name
-    rows = [read_rows(tmp_path / name, Row) for name in ("straight", "halves")]
+    rows = [read_rows(tmp_path / name) for name in ("straight", "halves")]
     assert [(r.iteration, r.seed) for r in rows[0]] == [(i, s) for i in range(1, 7) for s in (0, 5)]
     for a, b in zip(*rows, strict=True):
         assert (a.iteration, a.seed, a.reward, a.kl, a.entropy) == (b.iteration, b.seed, b.reward, b.kl, b.entropy)
@@ -48,7 +49,7 @@ def test_resumed_training_is_the_same_to_the_bit(world: str, critic: str, tmp_pa
 
 def test_a_checkpoint_of_another_critic_is_refused(tmp_path: Path) -> None:
     train(TASK.with_iterations(1), tmp_path)
-    central = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, TASK.settings.replace(critic="central"))
+    central = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, settings=TASK.settings.replace(critic="central"))
     with pytest.raises(InputError, match="another settings"):
         train(central, tmp_path, resume=True)
     with pytest.raises(InputError, match="`checkpoint`"):
@@ -104,7 +105,7 @@ def test_a_description_without_fields_is_refused(tmp_path: Path, about: object) 
 
 
 def test_a_log_with_gaps_is_not_continued(tmp_path: Path) -> None:
-    task = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, SETTINGS.replace(iterations=4))
+    task = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, settings=SETTINGS.replace(iterations=4))
     train(task, tmp_path, checkpoint_every=2)
     log = tmp_path / "metrics.csv"
     lines = log.read_text().splitlines(keepends=True)
@@ -120,22 +121,22 @@ def test_a_log_with_gaps_is_not_continued(tmp_path: Path) -> None:
 
 
 def test_the_log_of_a_training_without_its_checkpoint_is_not_overwritten(tmp_path: Path) -> None:
-    task = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, SETTINGS.replace(iterations=1))
+    task = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, settings=SETTINGS.replace(iterations=1))
     train(task, tmp_path)
     (tmp_path / CHECKPOINT).unlink()
     with pytest.raises(InputError, match="log of another training"):
         train(task, tmp_path)
-    assert len(read_rows(tmp_path, Row)) == 2
+    assert len(read_rows(tmp_path)) == 2
 
 
 def test_another_training_is_not_overwritten_or_resumed(tmp_path: Path) -> None:
-    short = Task("navigation", 3, {"horizon": 11}, (0, 5), SETTINGS.replace(iterations=1))
+    short = Task("navigation", 3, {"horizon": 11}, (0, 5), settings=SETTINGS.replace(iterations=1))
     train(short, tmp_path)
     with pytest.raises(InputError, match="`folder`"):
         train(short, tmp_path)
     for other in (
-        Task("navigation", 3, {"horizon": 12}, (0, 5), short.settings),
-        Task("navigation", 3, {"horizon": 11}, (0, 5), short.settings.replace(gamma=0.5)),
+        Task("navigation", 3, {"horizon": 12}, (0, 5), settings=short.settings),
+        Task("navigation", 3, {"horizon": 11}, (0, 5), settings=short.settings.replace(gamma=0.5)),
     ):
         with pytest.raises(InputError, match="`task`"):
             train(other, tmp_path, resume=True)
@@ -158,16 +159,16 @@ def test_teams_are_files_that_others_can_read(tmp_path: Path) -> None:
         assert found.about == {"world": "navigation", "seed": seed, "iteration": 1}  # type: ignore[attr-defined]
 
 
-CONTROLLED = ControlSettings(steps=8, environments=3, epochs=1, minibatch=12, hidden=(8,), iterations=2)
+CONTROLLED = control_settings(steps=8, environments=3, epochs=1, minibatch=12, hidden=(8,), iterations=2)
 
 
 @pytest.mark.parametrize("few", [False, True])
 @pytest.mark.parametrize("controlled", [False, True])
 def test_observations_are_saved_with_their_episodes(controlled: bool, few: bool, tmp_path: Path) -> None:
     options = {"horizon": 5}  # so that an environment begins another episode within a rollout
-    task: Task | ControlTask = Task("navigation", 3, options, (0, 5), SETTINGS.replace(iterations=2))
+    task: Task = Task("navigation", 3, options, (0, 5), settings=SETTINGS.replace(iterations=2))
     if controlled:
-        task = ControlTask(3, (0.1, "unconstrained"), world="navigation", options=options, settings=CONTROLLED)
+        task = control_task(3, (0.1, "unconstrained"), world="navigation", options=options, settings=CONTROLLED)
     most = {"audit_observations" if controlled else "diversity_observations": 20 if few else 4096}
     task = dataclasses.replace(task, settings=task.settings.replace(**most))
     buffer = train(task, tmp_path).trainer.buffer

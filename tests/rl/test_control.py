@@ -16,22 +16,23 @@ from graphsnd import InputError
 from graphsnd.control import ControlledTeam, State, audit, audit_error
 from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Complete
-from graphsnd.rl import CONTROL_PRESETS, ControlSettings, ControlTask, Trainer, train
+from graphsnd.rl import PRESETS, Trainer, train
 from graphsnd.rl.checkpoint import load_checkpoint, save_checkpoint
 from graphsnd.rl.control import DiversityControl, choose_observations, fill_up, find_positions
 from graphsnd.rl.cuda import Stopwatch
-from graphsnd.rl.log import ControlRow, read_rows, run_folder
+from graphsnd.rl.log import read_rows, run_folder
 from graphsnd.rl.rollout import Minibatch
 from graphsnd.rl.task import DISPERSION
 from graphsnd.rl.worlds import SimpleSpread
 from graphsnd.teams.engine import PLAIN
 from graphsnd.teams.team import Team
+from tests.training import control_settings, control_task
 
-TINY = ControlSettings(
+TINY = control_settings(
     environments=3, steps=6, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=4,
     learning_rate=1e-3,
 )  # fmt: skip
-TASK = ControlTask(4, (0.1, "unconstrained", "homogeneous"), ("complete", "matching"), (0, 3), settings=TINY)
+TASK = control_task(4, (0.1, "unconstrained", "homogeneous"), ("complete", "matching"), (0, 3), settings=TINY)
 
 
 def _control(trainer: Trainer) -> DiversityControl:
@@ -40,7 +41,7 @@ def _control(trainer: Trainer) -> DiversityControl:
 
 
 def test_one_estimate_for_each_step_and_it_sees_the_right_observations() -> None:
-    trainer = ControlTask(4, (0.1,), settings=TINY).make_trainer()
+    trainer = control_task(4, (0.1,), settings=TINY).make_trainer()
     trainer.step()
     batch = Minibatch.from_rollout(trainer.buffer, trainer.settings, PLAIN)
     control = _control(trainer)
@@ -72,7 +73,7 @@ def test_local_estimates_have_the_neighbours_of_each_sample(
     design: str, filled: int, device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control_module, "MOST_FILLED", filled)
-    trainer = ControlTask(4, (0.1,), (design,), (0, 3), settings=TINY.replace(hidden=(64, 64))).make_trainer(device)
+    trainer = control_task(4, (0.1,), (design,), (0, 3), settings=TINY.replace(hidden=(64, 64))).make_trainer(device)
     trainer.step()
     buffer = trainer.buffer
     if design == "radius:1e-9":
@@ -114,7 +115,7 @@ def test_edges_of_observations_side_by_side() -> None:
 
 def test_a_crowded_sample_does_not_widen_the_others() -> None:
     settings = TINY.replace(observations=2048, minibatch=18)
-    trainer = ControlTask(150, (0.1,), ("radius:0.01",), settings=settings).make_trainer()
+    trainer = control_task(150, (0.1,), ("radius:0.01",), settings=settings).make_trainer()
     buffer, control = trainer.buffer, _control(trainer)
     buffer.observations[..., 0] = torch.arange(150)
     buffer.observations[0, 0, 0, :, :2] = 0.0  # all agents in one place in one of 18 samples
@@ -125,7 +126,7 @@ def test_a_crowded_sample_does_not_widen_the_others() -> None:
 
 
 def test_neighbours_are_those_of_the_last_rollout() -> None:
-    trainer = ControlTask(4, (0.1,), ("knn:2",), settings=TINY).make_trainer()
+    trainer = control_task(4, (0.1,), ("knn:2",), settings=TINY).make_trainer()
     trainer.step()
     control = _control(trainer)
     first = control.neighbours[0][0]
@@ -137,7 +138,7 @@ def test_neighbours_are_those_of_the_last_rollout() -> None:
 
 
 def test_groups_of_one_design_have_neighbours_of_their_own() -> None:
-    trainers = [ControlTask(4, (0.1,), ("knn:2",), (0, 3), settings=TINY).make_trainer() for _ in range(2)]
+    trainers = [control_task(4, (0.1,), ("knn:2",), (0, 3), settings=TINY).make_trainer() for _ in range(2)]
     control = _control(trainers[0])
     [group] = control.groups
     runs = [dataclasses.replace(group.controller, target=target) for target in group.controller.target.split(1)]
@@ -156,7 +157,7 @@ def test_chosen_observations_are_distinct_and_spread() -> None:
 
 
 def test_states_are_kept_by_arm() -> None:
-    trainer = ControlTask(4, (0.1,), ("complete", "bernoulli:0.5", "agents:2", "knn:2"), settings=TINY).make_trainer()
+    trainer = control_task(4, (0.1,), ("complete", "bernoulli:0.5", "agents:2", "knn:2"), settings=TINY).make_trainer()
     rows = trainer.step()
     assert [row.arm for row in rows] == ["complete", "bernoulli:0.5", "agents:2", "knn:2"]
     assert all(isinstance(state, State) and bool(state.begun.all()) for state in _control(trainer).states)
@@ -164,7 +165,7 @@ def test_states_are_kept_by_arm() -> None:
 
 
 def test_arms_of_neighbours_are_audited_by_what_they_hold_too() -> None:
-    task = ControlTask(4, (0.1,), ("complete", "knn:2"), settings=TINY)
+    task = control_task(4, (0.1,), ("complete", "knn:2"), settings=TINY)
     trainer = task.make_trainer()
     trainer.step()
     rows = trainer.step()
@@ -181,18 +182,6 @@ def test_arms_of_neighbours_are_audited_by_what_they_hold_too() -> None:
         graph = gs.graphs.knn(seen[s, :, :2], 2)
         values.append(gs.graph_snd(team.evaluate(seen[s, a][None]), graph).item())
     assert float(control.audit_locally(buffer)[1]) == pytest.approx(sum(values) / len(values), rel=1e-5)
-
-
-def test_logs_from_before_the_local_audit_are_read(tmp_path: Path) -> None:
-    task = ControlTask(4, (0.1,), ("complete",), settings=TINY)
-    train(task, tmp_path)
-    rows = read_rows(tmp_path, ControlRow)
-    path = tmp_path / "metrics.csv"
-    path.write_text("\n".join(line.rsplit(",", 2)[0] for line in path.read_text().splitlines()) + "\n")
-    assert read_rows(tmp_path, ControlRow) == rows
-    path.write_text("\n".join(line.rsplit(",", 3)[0] for line in path.read_text().splitlines()) + "\n")
-    with pytest.raises(InputError, match="other columns"):
-        read_rows(tmp_path, ControlRow)
 
 
 def test_rows_say_what_happened() -> None:
@@ -226,7 +215,7 @@ def test_arms_are_paired_by_seed() -> None:
 
 def test_a_run_comes_out_as_it_would_alone() -> None:
     together = TASK.make_trainer()
-    alone = dataclasses.replace(TASK, targets=(0.1,), designs=("matching",), seeds=(3,)).make_trainer()
+    alone = dataclasses.replace(TASK, target=0.1, design="matching", seeds=(3,)).make_trainer()
     for _ in range(3):
         many, one = together.step(), alone.step()
     assert many[3].arm == "matching"
@@ -258,7 +247,7 @@ def test_resumed_training_gives_the_same_bits(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="without a checkpoint"):
         train(TASK, tmp_path)
     whole = train(TASK, tmp_path, resume=True)
-    rows = read_rows(tmp_path, ControlRow)
+    rows = read_rows(tmp_path)
     assert [row.iteration for row in rows] == [i for i in range(1, 5) for _ in range(8)]
     for found, one in zip(rows[-8:], expected, strict=True):
         for name in ("reward", "estimate", "scale", "audit", "value_loss"):
@@ -282,7 +271,7 @@ def test_a_checkpoint_of_another_task_is_refused(tmp_path: Path) -> None:
 
 
 def test_discrete_actions_are_controlled_in_logits() -> None:
-    task = ControlTask(3, (0.2,), ("complete",), world="simple_spread", options={"horizon": 6}, settings=TINY)
+    task = control_task(3, (0.2,), ("complete",), world="simple_spread", options={"horizon": 6}, settings=TINY)
     trainer = task.make_trainer()
     assert _control(trainer).policy.controlled.kind == "categorical"
     trainer.step()
@@ -293,12 +282,12 @@ def test_discrete_actions_are_controlled_in_logits() -> None:
 
 @pytest.mark.slow
 def test_diversity_is_held_where_it_should_be() -> None:
-    settings = ControlSettings(
+    settings = control_settings(
         environments=32, steps=50, epochs=30, minibatch=400, hidden=(32, 32), observations=256, iterations=12,
     )  # fmt: skip
     # Rollouts of whole episodes: what agents see in the first half of one differs from the second.
     options = DISPERSION | {"horizon": 50}
-    task = ControlTask(4, (0.1,), ("complete", "bernoulli:0.5", "matching"), options=options, settings=settings)
+    task = control_task(4, (0.1,), ("complete", "bernoulli:0.5", "matching"), options=options, settings=settings)
     trainer = task.make_trainer()
     found = [trainer.step() for _ in range(settings.iterations)]
     for run in range(3):
@@ -310,9 +299,9 @@ def test_diversity_is_held_where_it_should_be() -> None:
 
 
 def test_the_small_preset_holds_its_target_from_the_second_iteration_on() -> None:
-    settings = CONTROL_PRESETS["small"].replace(threads=1)
+    settings = PRESETS["dispersion"].settings.replace(threads=1)
     assert settings.tau == 0.05
-    trainer = ControlTask(4, (0.1,), settings=settings).make_trainer()
+    trainer = control_task(4, (0.1,), settings=settings).make_trainer()
     audits = [trainer.step()[0].audit for _ in range(4)]
     assert abs(fmean(audits[1:]) / 0.1 - 1) < 0.05  # 1.5%; with the paper's tau 14%
 
@@ -324,7 +313,7 @@ def test_a_saved_team_measures_what_the_next_audit_says(world: str, tmp_path: Pa
     train(runs.with_iterations(2), tmp_path)
     teams = {name: Team.load(tmp_path / name) for name in runs.run_names()}
     train(runs.with_iterations(3), tmp_path, resume=True)
-    rows = {run_folder(row): row for row in read_rows(tmp_path, ControlRow)}
+    rows = {run_folder(row): row for row in read_rows(tmp_path)}
     for name, team in teams.items():
         assert isinstance(team, ControlledTeam)
         assert team.about["iteration"] == 2
@@ -349,7 +338,7 @@ def _mean_distance(team: ControlledTeam, seen: torch.Tensor) -> float:
 
 
 def test_neighbours_in_simple_spread_are_those_in_the_plane() -> None:
-    task = ControlTask(4, (0.1,), ("knn:1",), world="simple_spread", options={}, settings=TINY)
+    task = control_task(4, (0.1,), ("knn:1",), world="simple_spread", options={}, settings=TINY)
     trainer = task.make_trainer()
     trainer.step()
     control = _control(trainer)

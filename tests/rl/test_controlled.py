@@ -7,21 +7,22 @@ import torch
 from torch import Tensor
 
 from graphsnd.control import ControlledPolicy
-from graphsnd.rl import ControlSettings, ControlTask, Trainer
+from graphsnd.rl import Settings, Trainer
 from graphsnd.rl.adam import Adam
 from graphsnd.rl.control import DiversityControl
 from graphsnd.rl.controlled import ControlledLearner, can_fuse, largest_overflow, policy_losses
 from graphsnd.rl.rollout import Minibatch
 from graphsnd.teams.engine import PLAIN, Engine
+from tests.training import control_settings, control_task
 
-TINY = ControlSettings(
+TINY = control_settings(
     environments=3, steps=6, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=4,
     learning_rate=1e-3,
 )  # fmt: skip
 
 
-def _trainer(*designs: str, settings: ControlSettings = TINY, **options: object) -> Trainer:
-    task = ControlTask(4, (0.1,), designs or ("complete",), settings=settings)
+def _trainer(*designs: str, settings: Settings = TINY, **options: object) -> Trainer:
+    task = control_task(4, (0.1,), designs or ("complete",), settings=settings)
     return dataclasses.replace(task, **options).make_trainer()  # type: ignore[arg-type]
 
 
@@ -204,7 +205,7 @@ def test_gradients_through_the_estimate_change_learning() -> None:
 @pytest.mark.parametrize("bfloat16", [False, True])
 def test_captured_steps_learn_the_same(bfloat16: bool) -> None:
     settings = TINY.replace(hidden=(64, 64), bfloat16=bfloat16)  # else TF32
-    task = ControlTask(4, (0.1,), ("complete", "bernoulli:0.5", "agents:2", "knn:2"), settings=settings)
+    task = control_task(4, (0.1,), ("complete", "bernoulli:0.5", "agents:2", "knn:2"), settings=settings)
     captured, called = (task.make_trainer("cuda", capture=capture) for capture in (True, False))
     for _ in range(3):
         rows = [trainer.step() for trainer in (captured, called)]

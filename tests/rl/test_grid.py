@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import pickle
 import subprocess
@@ -12,23 +11,24 @@ from typing import Any
 import pytest
 
 from graphsnd.errors import InputError, MissingExtraError
-from graphsnd.rl import ControlSettings, ControlTask, Settings, Task, train, train_grid
+from graphsnd.rl import Settings, Task, train, train_grid
 from graphsnd.rl.checkpoint import load_checkpoint, read_grid
 from graphsnd.rl.grid import find_folder, run_stacks
-from graphsnd.rl.log import Row, read_rows
+from graphsnd.rl.log import read_rows
 from graphsnd.rl.settings import BRIEF
 from graphsnd.rl.task import cut_grid
 from tests.rl.run_folders import differences
+from tests.training import control_settings, control_task
 
 SMALL: dict[str, Any] = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}
-GRID = Task("navigation", 2, {}, (0, 7, 3), Settings(**SMALL, diversity_every=2))
-CONTROL = ControlTask(
-    3, (0.1, 0.2, "unconstrained"), ("complete", "matching"), (0, 1, 2), settings=ControlSettings(**SMALL)
+GRID = Task("navigation", 2, {}, (0, 7, 3), settings=Settings(**SMALL, diversity_every=2))
+CONTROL = control_task(
+    3, (0.1, 0.2, "unconstrained"), ("complete", "matching"), (0, 1, 2), settings=control_settings(**SMALL)
 )
 
 
-def numbers(folder: Path, kind: Any = Row) -> list[dict[str, Any]]:
-    rows = [dataclasses.asdict(row) for row in read_rows(folder, kind)]
+def numbers(folder: Path) -> list[dict[str, Any]]:
+    rows = [dataclasses.asdict(row) for row in read_rows(folder)]
     return [{name: row[name] for name in row if not name.endswith("_seconds")} for row in rows]
 
 
@@ -79,8 +79,7 @@ def test_stacks_are_trainings_and_their_logs_one(tmp_path: Path) -> None:
     assert (done.finished, done.stopped, done.device) == (True, 0, "cpu")
     assert told[0][0] == ("waiting", 0)
     assert told[-1] == [("finished", 4)] * len(done.stacks)
-    kind = CONTROL.row
-    merged = numbers(tmp_path, kind)
+    merged = numbers(tmp_path)
     assert [(row["iteration"], row["arm"], row["target"], row["seed"]) for row in merged] == [
         (iteration, run.arm, run.target, run.seed) for iteration in range(1, 5) for run in CONTROL.runs()
     ]
@@ -90,7 +89,7 @@ def test_stacks_are_trainings_and_their_logs_one(tmp_path: Path) -> None:
         assert differences(tmp_path / "stacks" / stack.name, alone) == []
         mine = [row for row in merged if (row["arm"], row["target"], row["seed"]) in
                 [(run.arm, run.target, run.seed) for run in stack.task.runs()]]  # fmt: skip
-        assert mine == numbers(alone, kind)
+        assert mine == numbers(alone)
 
 
 def test_a_grid_is_resumed_with_its_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +151,7 @@ def test_a_worker_that_was_given_up_and_lives_on_changes_nothing(tmp_path: Path)
             if rows[0].iteration == 2:
                 run_stacks({"a": GRID}, root, second, device="cpu")
 
-        train(task, folder, checkpoint_every=1, report=report)
+        train(task, folder, checkpoint_every=1, on_row=report)
         return 9  # which is told to no one
 
     run_stacks({"a": GRID}, root, first, device="cpu")
@@ -177,8 +176,6 @@ def test_the_settings_of_a_stack_are_whole(tmp_path: Path) -> None:
     assert (task, device, [part.seeds for part in parts]) == (GRID.with_iterations(1), "cpu", [(0,), (7,), (3,)])
     for name, part in zip("012", parts, strict=True):
         assert load_checkpoint(tmp_path / "stacks" / name).task == part
-    config = json.loads((tmp_path / "settings.json").read_text())
-    assert Task("navigation", None).with_config(config, "settings.json") == task
 
 
 def test_errors_can_be_sent_to_another_process() -> None:
@@ -190,9 +187,9 @@ def test_errors_can_be_sent_to_another_process() -> None:
 def test_nothing_of_ray_is_loaded_without_the_option(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from graphsnd.cli.app import app; "
-        "app(['train', 'navigation', '--preset', 'none', '--agents', '2', '--envs', '2', '--set', 'steps=4', "
+        "app(['train', 'navigation', '--agents', '2', '--set', 'environments=2', '--set', 'steps=4', "
         "'--iterations', '1', '--stack', '1', '--device', 'cpu', '--out', sys.argv[1]], standalone_mode=False); "
-        "assert (Path(sys.argv[1]) / 'about.json').is_file(); "
+        "assert (Path(sys.argv[1]) / 'settings.json').is_file(); "
         "sys.exit(any(name.partition('.')[0] == 'ray' for name in sys.modules))"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

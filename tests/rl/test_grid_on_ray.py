@@ -17,18 +17,19 @@ import torch
 import graphsnd as gs
 from graphsnd.errors import InputError
 from graphsnd.estimation import SndAccumulator
-from graphsnd.rl import ControlSettings, ControlTask, Settings, Task, grid, train, train_grid
+from graphsnd.rl import Settings, Task, grid, train, train_grid
 from graphsnd.rl.grid import run_stacks
-from graphsnd.rl.log import ControlRow, read_rows
+from graphsnd.rl.log import read_rows
 from paper.runner import Cells, gather_stacks, train_stacks
 from tests.rl.ray_cluster import begin_command, count_iterations, kill_nodes, numbers, run_command, start_cluster
 from tests.rl.run_folders import differences
+from tests.training import control_settings, control_task
 
 ray = pytest.importorskip("ray")
 SMALL: dict[str, Any] = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}
-TASK = Task("navigation", 2, {}, (0, 7), Settings(**SMALL, diversity_every=2))
+TASK = Task("navigation", 2, {}, (0, 7), settings=Settings(**SMALL, diversity_every=2))
 COMMAND = (
-    "control", "dispersion", "--agents", "3", "--envs", "2", "--set", "steps=8", "--set", "epochs=2",
+    "train", "dispersion", "--agents", "3", "--set", "environments=2", "--set", "steps=8", "--set", "epochs=2",
     "--set", "minibatch=8", "--set", "hidden=[8]", "--set", "observations=16", "--set", "audit_observations=16",
     "--device", "cpu", "--checkpoint-every", "5", "--stack", "1",
 )  # fmt: skip
@@ -51,7 +52,7 @@ def fragile(name: str, task: Any, folder: Path) -> int:
 
     if name == "wrong":
         raise InputError("stack", "to be right", "another")
-    return train(task, folder, resume=folder.suffix != ".1", checkpoint_every=1, report=report).stopped
+    return train(task, folder, resume=folder.suffix != ".1", checkpoint_every=1, on_row=report).stopped
 
 
 def test_workers_that_die(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,8 +83,8 @@ def test_a_folder_that_nodes_do_not_share_is_named(
 
 
 def test_stacks_of_the_paper(cluster: Any, tmp_path: Path) -> None:
-    settings = ControlSettings(**SMALL, observations=15, audit_observations=15)
-    task = ControlTask(3, (0.1,), ("complete",), settings=settings)
+    settings = control_settings(**SMALL, observations=15, audit_observations=15)
+    task = control_task(3, (0.1,), ("complete",), settings=settings)
     study = {"control/a/first": task, "training/team": TASK}
     for name, address in (("one", None), ("ray", "any")):
         cells = Cells(tmp_path / name, results=tmp_path / "none", out=tmp_path / f"{name}-out", ray=address)
@@ -132,7 +133,7 @@ def test_rollout_workers_add_up_to_the_same_bits_in_any_order(cluster: Any) -> N
 
 def compare(folder: Path, reference: Path, runs: int, iterations: int) -> None:
     """Raise unless merged logs, and all files of all stacks, are the same but for seconds."""
-    assert len(read_rows(folder, ControlRow)) == runs * iterations
+    assert len(read_rows(folder)) == runs * iterations
     assert numbers(folder) == numbers(reference)
     names = sorted(path.name for path in (reference / "stacks").iterdir())
     assert sorted(path.name for path in (folder / "stacks").iterdir()) == names
@@ -155,12 +156,12 @@ def kill_while_training(
 
 
 def test_a_node_that_is_killed_changes_no_bit(cluster: Any, tmp_path: Path) -> None:
-    kill_while_training(cluster, tmp_path, ("--targets", "0.1,homogeneous", "--seeds", "0,1"), 4, 40, [30])
+    kill_while_training(cluster, tmp_path, ("--target", "0.1,homogeneous", "--seeds", "0,1"), 4, 40, [30])
 
 
 @pytest.mark.slow
 def test_a_signal_saves_and_says_how_to_go_on(cluster: Any, tmp_path: Path) -> None:
-    words = (*COMMAND, "--targets", "0.1,0.2", "--seeds", "0,1", "--iterations", "120")
+    words = (*COMMAND, "--target", "0.1,0.2", "--seeds", "0,1", "--iterations", "120")
     run_command(*words, "--out", str(tmp_path / "alone"))
     process = begin_command(*words, "--out", str(tmp_path / "many"), "--ray", cluster.address)
     while count_iterations(tmp_path / "many") < 50:
@@ -168,14 +169,14 @@ def test_a_signal_saves_and_says_how_to_go_on(cluster: Any, tmp_path: Path) -> N
     process.send_signal(signal.SIGINT)
     said = process.communicate()[0]
     assert process.returncode == 130, said
-    assert "stopped; go on with: graphsnd control --resume" in said
-    run_command("control", "--resume", "--out", str(tmp_path / "many"), "--ray", cluster.address)
+    assert "stopped; go on with: graphsnd train --resume" in said
+    run_command("train", "--resume", "--out", str(tmp_path / "many"), "--ray", cluster.address)
     compare(tmp_path / "many", tmp_path / "alone", 4, 120)
 
 
 @pytest.mark.slow
 def test_24_runs_on_3_nodes_of_which_10_are_killed(tmp_path: Path) -> None:
-    grid = ("--targets", "0.1,0.2,0.4", "--designs", "complete,bernoulli:0.5", "--seeds", "0,1,2,3")
+    grid = ("--target", "0.1,0.2,0.4", "--design", "complete,bernoulli:0.5", "--seeds", "0,1,2,3")
     chance = random.Random(7)
     moments = [chance.randrange(1, 24 * 60 * 2 // 3) for _ in range(10)]
     with start_cluster(3) as made:

@@ -41,7 +41,7 @@ def test_three_agents_learn_to_spread() -> None:
 @pytest.mark.slow
 def test_the_small_preset_solves_navigation() -> None:
     """At least 90% of four agents at their goals after 100 iterations, on three seeds of three."""
-    found = PRESETS["navigation-small"]
+    found = PRESETS["navigation"]
     world = parse_world(found.world, found.agents, found.settings.environments, **found.options)
     trainer = Trainer(world, found.settings.replace(diversity_every=0), seeds=(0, 1, 2))
     for _ in range(found.settings.iterations):

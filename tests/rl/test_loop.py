@@ -15,11 +15,13 @@ from graphsnd import InputError
 from graphsnd.files import LOCK, hold_lock
 from graphsnd.rl import Settings, Task, Trainer, train
 from graphsnd.rl.checkpoint import load_checkpoint
-from graphsnd.rl.log import METRICS, Row, read_rows
+from graphsnd.rl.log import METRICS, read_rows
 from graphsnd.rl.loop import choose_threads, interruptible
 from graphsnd.rl.worlds import Navigation
 
-TASK = Task("navigation", 2, {}, (0,), Settings(steps=4, environments=2, hidden=(4,), iterations=8, diversity_every=0))
+TASK = Task(
+    "navigation", 2, {}, (0,), settings=Settings(steps=4, environments=2, hidden=(4,), iterations=8, diversity_every=0)
+)
 
 
 def test_ctrl_c_ends_between_iterations_and_saves(tmp_path: Path) -> None:
@@ -28,13 +30,13 @@ def test_ctrl_c_ends_between_iterations_and_saves(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
 
     before = signal.getsignal(signal.SIGINT)
-    result = train(TASK, tmp_path, report=report)
+    result = train(TASK, tmp_path, on_row=report)
     assert not result.finished
     assert load_checkpoint(tmp_path).iteration == 3
-    assert len(read_rows(tmp_path, Row)) == 3
+    assert len(read_rows(tmp_path)) == 3
     assert signal.getsignal(signal.SIGINT) is before
     assert train(TASK, tmp_path, resume=True).finished
-    assert [row.iteration for row in read_rows(tmp_path, Row)] == list(range(1, 9))
+    assert [row.iteration for row in read_rows(tmp_path)] == list(range(1, 9))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -45,9 +47,9 @@ def test_the_system_may_end_a_training_that_saves_first(tmp_path: Path, number: 
 
     before = signal.getsignal(number)
     reported: list[Any] = []
-    result = train(TASK, tmp_path, progress=progress, report=reported.append)
+    result = train(TASK, tmp_path, progress=progress, on_row=reported.append)
     assert (result.finished, result.stopped) == (False, number)
-    assert load_checkpoint(tmp_path).iteration == len(read_rows(tmp_path, Row)) == len(reported) + 1
+    assert load_checkpoint(tmp_path).iteration == len(read_rows(tmp_path)) == len(reported) + 1
     assert signal.getsignal(number) is before
     with hold_lock(tmp_path / LOCK):  # is free
         pass
@@ -81,11 +83,11 @@ def test_it_can_be_resumed_before_its_first_interval(tmp_path: Path) -> None:
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        train(TASK, tmp_path, report=crash)
+        train(TASK, tmp_path, on_row=crash)
     with hold_lock(tmp_path / LOCK):  # is free
         pass
     assert train(TASK, tmp_path, resume=True).finished
-    assert len(read_rows(tmp_path, Row)) == 8
+    assert len(read_rows(tmp_path)) == 8
 
 
 @pytest.fixture
@@ -113,7 +115,7 @@ def test_threads_are_set_while_training_and_restored(tmp_path: Path) -> None:
     during = []
     for threads in (0, 2, 3):
         task = dataclasses.replace(TASK, settings=TASK.settings.replace(threads=threads))
-        train(task, tmp_path / str(threads), report=lambda rows: during.append(torch.get_num_threads()))
+        train(task, tmp_path / str(threads), on_row=lambda rows: during.append(torch.get_num_threads()))
         assert torch.get_num_threads() == 2
     assert during == [1] * 8 + [2] * 8 + [3] * 8
     assert load_checkpoint(tmp_path / "3").task.settings.threads == 3  # so a resumption has them too
@@ -156,6 +158,6 @@ def test_checkpoints_come_at_their_interval(tmp_path: Path) -> None:
         path = tmp_path / "checkpoint.safetensors"
         seen.append(load_checkpoint(tmp_path).iteration if path.exists() else 0)
 
-    train(TASK, tmp_path, checkpoint_every=3, report=report)
+    train(TASK, tmp_path, checkpoint_every=3, on_row=report)
     assert seen == [0, 0, 0, 3, 3, 3, 6, 6]
     assert load_checkpoint(tmp_path).iteration == 8

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from graphsnd import InputError
-from graphsnd.rl import ControlSettings, ControlTask, Settings
+from graphsnd.rl import PRESETS, Settings, Task
+from tests.training import control_settings, control_task
 
 
-def test_defaults_are_the_papers_table() -> None:
-    s = Settings()
+def test_the_preset_of_100_agents_is_the_papers_table() -> None:
+    s = PRESETS["navigation-100"].settings
     assert (s.steps, s.environments, s.samples) == (128, 32, 4096)
     assert (s.gamma, s.gae_lambda, s.clip, s.learning_rate) == (0.99, 0.95, 0.2, 3e-4)
     assert (s.epochs, s.minibatch, s.iterations, s.hidden, s.activation) == (4, 512, 500, (64, 64), "tanh")
@@ -32,12 +33,14 @@ def test_bad_values_are_named(name: str, value: Any) -> None:
 
 
 def test_numbers_of_numpy_are_written_to_json() -> None:
-    settings = ControlSettings(steps=np.int64(3), gamma=np.float32(0.5), hidden=[np.int32(8)], bounds=[0.5, np.int8(2)])  # type: ignore[arg-type]
-    task = ControlTask(np.int64(4), [np.float64(0.25), 1], seeds=[np.uint8(7)], settings=settings)  # type: ignore[arg-type]
+    settings = control_settings(
+        steps=np.int64(3), gamma=np.float32(0.5), hidden=[np.int32(8)], bounds=[0.5, np.int8(2)]
+    )  # type: ignore[arg-type]
+    task = control_task(np.int64(4), [np.float64(0.25), 1], seeds=[np.uint8(7)], settings=settings)  # type: ignore[arg-type]
     saved = json.loads(json.dumps(task.to_dict()))
-    assert (saved["agents"], saved["targets"], saved["seeds"]) == (4, [0.25, 1.0], [7])
+    assert (saved["agents"], saved["target"], saved["seeds"]) == (4, [0.25, 1.0], [7])
     assert (settings.hidden, settings.bounds, saved["settings"]["gamma"]) == ((8,), (0.5, 2.0), 0.5)
-    assert ControlTask.from_dict(saved, Path("x")) == task
+    assert Task.from_dict(saved, Path("x")) == task
 
 
 def test_one_sample_has_no_standard_deviation() -> None:
@@ -51,13 +54,19 @@ def test_unknown_names_are_listed() -> None:
         Settings().replace(lr=1)
 
 
-def test_a_setting_of_the_other_training_is_named() -> None:
-    with pytest.raises(InputError, match=r"'critic'\. Only graphsnd train has it"):
-        ControlSettings().replace(critic="central")
-    with pytest.raises(InputError, match=r"'tau'\. Only graphsnd control has it"):
-        Settings().replace(tau=0.5)
-    with pytest.raises(InputError, match=r"'counts'\.$"):  # of the classes, no setting of either
-        Settings().replace(counts=())
+def test_the_preset_of_controlled_teams_is_the_papers_study() -> None:
+    s = PRESETS["dispersion-10"].settings
+    assert (s.steps, s.environments, s.epochs, s.minibatch, s.iterations) == (100, 600, 45, 4096, 167)
+    assert (s.gamma, s.gae_lambda, s.clip, s.learning_rate, s.action_learning_rate) == (0.9, 0.9, 0.2, 5e-5, 3e-5)
+    assert (s.tau, s.bootstrap, s.hidden, s.observations, s.max_gradient_norm) == (
+        0.01,
+        "measured",
+        (256, 256),
+        2048,
+        5,
+    )
+    assert {s.normalise_advantages, s.bootstrap_time_limits, s.restart, s.through} == {False}
+    assert PRESETS["dispersion-50"].settings == s.replace(environments=120)
 
 
 @pytest.mark.parametrize("changes", [
@@ -67,4 +76,4 @@ def test_a_setting_of_the_other_training_is_named() -> None:
 ])  # fmt: skip
 def test_control_settings_out_of_range(changes: dict[str, object]) -> None:
     with pytest.raises(InputError):
-        ControlSettings().replace(**changes)
+        control_settings().replace(**changes)

@@ -5,8 +5,9 @@ import torch
 
 import graphsnd as gs
 from graphsnd import InputError
-from graphsnd.rl import ControlSettings, ControlTask, Settings, Trainer
+from graphsnd.rl import Settings, Trainer
 from graphsnd.rl.worlds import Navigation, SimpleSpread
+from tests.training import control_settings, control_task
 
 
 @pytest.mark.parametrize("world", [Navigation(3, 4), SimpleSpread(3, 4)], ids=lambda w: w.name)
@@ -71,9 +72,9 @@ def test_team_acts_like_the_actors() -> None:
 def test_a_team_that_is_not_there_is_named(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match="`seed` to be one of 0, 4, got 3"):
         Trainer(line, tiny, seeds=(0, 4)).team(3)
-    small = ControlSettings(environments=2, steps=4, epochs=1, hidden=(8,))
+    small = control_settings(environments=2, steps=4, epochs=1, hidden=(8,))
     with pytest.raises(InputError, match="independent"):
-        ControlTask(3, (0.1,), settings=small).make_trainer().team(0)
+        control_task(3, (0.1,), settings=small).make_trainer().team(0)
 
 
 def test_row_counts_episodes_and_solved_agents(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]
@@ -102,8 +103,8 @@ def test_matrix_precision_is_set_back(line, tiny: Settings) -> None:  # type: ig
 
 def test_captured_steps_read_the_same_memory(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]
     """What a GPU would replay, called: samples, index and scale are copied to where the first step read them."""
-    settings = ControlSettings(environments=3, steps=6, epochs=2, minibatch=10, hidden=(8,), learning_rate=1e-3)
-    task = ControlTask(4, (0.1,), ("complete", "matching"), settings=settings)
+    settings = control_settings(environments=3, steps=6, epochs=2, minibatch=10, hidden=(8,), learning_rate=1e-3)
+    task = control_task(4, (0.1,), ("complete", "matching"), settings=settings)
     for make in (lambda: Trainer(line, tiny, seeds=(0, 1)), task.make_trainer):
         called, replayed = make(), make()
         replayed.captures_steps = True

@@ -14,7 +14,16 @@ from torch import Tensor
 
 from graphsnd import graphs
 from graphsnd.designs.template import Template
-from graphsnd.errors import InputError, check_finite, check_integer, check_number, check_type, plain_tensor, shape_of
+from graphsnd.errors import (
+    InputError,
+    check_finite,
+    check_integer,
+    check_number,
+    check_type,
+    plain_tensor,
+    shape_of,
+    suggest,
+)
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.graph import check_edges
 
@@ -391,7 +400,7 @@ def parse(text: str, argument: str = "design") -> Design:
     form = FORMS.get(family)
     if form is None:
         expected = f"to be one of {', '.join(form.example for form in FORMS.values())}"
-        raise InputError(argument, expected, repr(text))
+        raise InputError(argument, expected, repr(text), suggest(family, FORMS))
     if not colon and form.example == family:
         return form()
     if form.number is None:

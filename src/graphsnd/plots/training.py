@@ -16,14 +16,14 @@ from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.style import INK, group_look, styled_figure
 from graphsnd.plots.tables import table
 from graphsnd.rl.grid import Stack
-from graphsnd.rl.log import ControlRow, Row
+from graphsnd.rl.log import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.table import Table
 
-Rows = Sequence[Row] | Sequence[ControlRow]
+Rows = Sequence[Row]
 DASHES = (0, (4, 2))
 DOTS = (0, (1, 2))
 SHOWN = 20  # stacks in a table
@@ -129,7 +129,7 @@ def iteration_describer(frames: int) -> Callable[[Sequence[Any]], str]:
     return describe
 
 
-def describe_control(rows: Sequence[ControlRow]) -> str:
+def describe_control(rows: Sequence[Row]) -> str:
     """Return mean reward, and how far audits and the paper's applied signal are off, over the controlled runs."""
     parts = [f"reward {fmean(row.reward for row in rows):.4f}"]
     held = [row for row in rows if row.target is not None]
@@ -142,7 +142,7 @@ def describe_control(rows: Sequence[ControlRow]) -> str:
     return "  ".join(parts)
 
 
-def control_figure(rows: Sequence[ControlRow]) -> Figure:
+def control_figure(rows: Sequence[Row]) -> Figure:
     """Return target, controller's estimate, audit and reward over iterations: means and ranges over seeds.
 
     What the controller believes is its estimate times the scale, which says little about diversity (see
@@ -175,15 +175,15 @@ def control_figure(rows: Sequence[ControlRow]) -> Figure:
         return figure
 
 
-def _arms(rows: Sequence[ControlRow]) -> dict[tuple[str, float | None], list[ControlRow]]:
+def _arms(rows: Sequence[Row]) -> dict[tuple[str, float | None], list[Row]]:
     """Return the rows of each arm and target, in the order of the rows."""
-    arms: dict[tuple[str, float | None], list[ControlRow]] = {}
+    arms: dict[tuple[str, float | None], list[Row]] = {}
     for row in rows:
-        arms.setdefault((row.arm, row.target), []).append(row)
+        arms.setdefault((row.arm or "", row.target), []).append(row)
     return arms
 
 
-def _by_seed(rows: Sequence[ControlRow]) -> list[list[ControlRow]]:
+def _by_seed(rows: Sequence[Row]) -> list[list[Row]]:
     return [[row for row in rows if row.seed == seed] for seed in dict.fromkeys(row.seed for row in rows)]
 
 
@@ -230,7 +230,7 @@ def _control_legend(figure: Figure, ax: Axes, held: bool, seeds: int) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), title=title)
 
 
-def control_table(rows: Sequence[ControlRow]) -> Table:
+def control_table(rows: Sequence[Row]) -> Table:
     """Return means over seeds of the last 50 iterations, or 10 of fewer than 100, for each arm and target."""
     total = max(row.iteration for row in rows)
     window = min(total, 50 if total >= 100 else 10)
@@ -245,13 +245,13 @@ def control_table(rows: Sequence[ControlRow]) -> Table:
     return table(heads, lines, caption=caption)
 
 
-def _control_cells(rows: Sequence[ControlRow], target: float | None, window: int) -> tuple[str, ...]:
+def _control_cells(rows: Sequence[Row], target: float | None, window: int) -> tuple[str, ...]:
     seeds = _by_seed(rows)
     end = [row for run in seeds for row in run[-window:]]
     wanted, errors = "-", ("-", "-")
     if target is not None:
-        audits = mean(audit_error([row.audit for row in run], target, last=window) for run in seeds)
-        tracked = mean(tracking_error([row.applied for row in run], target, last=window) for run in seeds)
+        audits = mean(audit_error([row.audit or 0.0 for row in run], target, last=window) for run in seeds)
+        tracked = mean(tracking_error([row.applied or 0.0 for row in run], target, last=window) for run in seeds)
         wanted, errors = f"{target:g}", (f"{audits:.2%}", f"{tracked:.2%}")
     audit, reward = (f"{mean(getattr(row, name) for row in end):.4f}" for name in ("audit", "reward"))
     costs = (f"{mean(getattr(row, name) for row in end):.2f}" for name in ("policy_seconds", "distance_seconds"))

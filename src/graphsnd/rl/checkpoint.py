@@ -16,8 +16,7 @@ from graphsnd.files import parse_json, read_json, write_whole
 from graphsnd.rl.control import DiversityControl
 from graphsnd.rl.diversity import pool_observations
 from graphsnd.rl.log import check_complete, run_folder
-from graphsnd.rl.settings import Settings
-from graphsnd.rl.task import ControlTask, Task, load_task
+from graphsnd.rl.task import Task
 from graphsnd.rl.trainer import Trainer
 from graphsnd.teams.saved import OBSERVATIONS
 from graphsnd.teams.team import Team
@@ -30,16 +29,14 @@ STACKS = "stacks"  # folder of a grid, in which each stack of runs has one of it
 class Checkpoint:
     """A trainer between two iterations."""
 
-    task: Task | ControlTask
+    task: Task
     iteration: int
     seconds: float  # of training so far
     tensors: dict[str, Tensor]
     threads: int = 0  # of torch; 0 where it does not say
 
 
-def save_checkpoint(
-    folder: Path, task: Task | ControlTask, trainer: Trainer, *, seconds: float = 0.0, threads: int = 0
-) -> None:
+def save_checkpoint(folder: Path, task: Task, trainer: Trainer, *, seconds: float = 0.0, threads: int = 0) -> None:
     """Write ``checkpoint.safetensors``, and ``settings.json`` for people.
 
     Args:
@@ -70,7 +67,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
-    """Read a folder's checkpoint, of either kind of training; nothing is unpickled.
+    """Read a folder's checkpoint; nothing is unpickled.
 
     Args:
         folder: Folder of a training.
@@ -94,7 +91,7 @@ def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
         raise InputError("folder", f"to hold {CHECKPOINT}", repr(str(folder)), "Start without --resume.")
     found = _read_checkpoint(folder / CHECKPOINT)
     if logged and found.iteration:
-        check_complete(folder, found.task.row, found.task.run_names(), found.iteration)
+        check_complete(folder, found.task.run_names(), found.iteration)
     return found
 
 
@@ -111,7 +108,7 @@ def _read_checkpoint(path: Path) -> Checkpoint:
     except (SafetensorError, ValueError) as error:
         raise InputError("checkpoint", f"to be whole in {path}", str(error)) from None
     about = about if isinstance(about, dict) else {}
-    task, seconds = load_task(about.get("task"), path), number(about.get("seconds"))
+    task, seconds = Task.from_dict(about.get("task"), path), number(about.get("seconds"))
     expected = f"to be an integer, at least 0, in {path}"
     iteration = check_integer("iteration", about.get("iteration"), expected, low=0)
     threads = check_integer("threads", about.get("threads", 0), expected, low=0)
@@ -120,7 +117,7 @@ def _read_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint(task, iteration, seconds, tensors, threads)
 
 
-def read_grid(folder: Path) -> tuple[Task | ControlTask, str, list[Task | ControlTask]]:
+def read_grid(folder: Path) -> tuple[Task, str, list[Task]]:
     """Return the task of a folder's grid, the kind of device it was cut for, and its stacks.
 
     Raises:
@@ -130,8 +127,8 @@ def read_grid(folder: Path) -> tuple[Task | ControlTask, str, list[Task | Contro
     saved = read_json(path, DESCRIPTION) if path.is_file() else None
     if not isinstance(saved, dict) or not {"task", "device", STACKS} <= saved.keys():
         raise InputError("folder", "to hold a grid of stacks", repr(str(folder)), "Start without --resume.")
-    task = load_task(saved["task"], path)
-    return task, saved["device"], [type(task).from_dict(part, path) for part in saved[STACKS]]
+    task = Task.from_dict(saved["task"], path)
+    return task, saved["device"], [Task.from_dict(part, path) for part in saved[STACKS]]
 
 
 def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> None:
@@ -168,7 +165,6 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
             path, seen = folder / run_folder(kind), control.choose_audited(buffer, buffer.observations)[run]
             episodes = control.choose_audited(buffer, buffer.episodes)[run]
         else:
-            assert isinstance(trainer.settings, Settings)
             team, path = trainer.team(seed), folder / f"seed-{seed}"
             most = trainer.settings.diversity_observations
             seen = pool_observations(buffer.observations[run], most)

@@ -18,11 +18,11 @@ from graphsnd.errors import InputError
 from graphsnd.graphs import MovingGraph
 from graphsnd.rl.controlled import ScaledPolicy
 from graphsnd.rl.cuda import Stopwatch
-from graphsnd.rl.log import ControlRow, Outcome
+from graphsnd.rl.log import Outcome, Row
 from graphsnd.rl.roles import Companion
 from graphsnd.rl.rollout import Minibatch, RolloutBuffer
 from graphsnd.rl.sampling import to_world
-from graphsnd.rl.settings import ControlSettings
+from graphsnd.rl.settings import Settings
 from graphsnd.rl.streams import hashed
 from graphsnd.rl.worlds import World
 from graphsnd.rl.worlds.world import Discrete
@@ -37,8 +37,8 @@ class Run:
     """One team that is trained.
 
     Example:
-        >>> from graphsnd.rl import ControlTask
-        >>> ControlTask(4, (0.1, "unconstrained"), ("matching",), seeds=(7,)).runs()
+        >>> from graphsnd.rl import Task
+        >>> Task("dispersion", 4, target=(0.1, "unconstrained"), design="matching", seeds=(7,)).runs()
         [Run(arm='matching', target=0.1, seed=7), Run(arm='unconstrained', target=None, seed=7)]
     """
 
@@ -78,7 +78,7 @@ class DiversityControl(Companion):
         policy: ScaledPolicy,
         runs: Sequence[Run],
         groups: Sequence[Group],
-        settings: ControlSettings,
+        settings: Settings,
         world: World,
     ) -> None:
         self.policy, self.runs, self.groups, self.settings = policy, runs, groups, settings
@@ -200,7 +200,7 @@ class DiversityControl(Companion):
             with watch(f"distances:{group.arm}"):
                 return measure_selected(selections, values)
 
-    def rows(self, outcome: Outcome, measure: bool | None = None) -> list[ControlRow]:
+    def rows(self, outcome: Outcome, measure: bool | None = None) -> list[Row]:
         """Return a row for each run."""
         steps, seconds = self.settings.optimiser_steps, outcome.seconds
         measuring = sum(each for name, each in seconds.items() if ":" in name)
@@ -212,7 +212,7 @@ class DiversityControl(Companion):
         for place, (run, numbers, (audited, estimate, total, *counts)) in enumerate(parts):
             scale, local = total / steps, self.local_audits.get(place)
             rows.append(
-                ControlRow(
+                Row(
                     iteration=outcome.iteration,
                     arm=run.arm,
                     target=run.target,

@@ -15,7 +15,7 @@ from graphsnd.rl.fused import choose_engine
 from graphsnd.rl.ppo import clipped_loss
 from graphsnd.rl.roles import Critic, Learner, Policy
 from graphsnd.rl.rollout import Minibatch
-from graphsnd.rl.settings import ControlSettings
+from graphsnd.rl.settings import Settings
 from graphsnd.rl.streams import Streams
 from graphsnd.rl.worlds import World
 from graphsnd.rl.worlds.world import Discrete
@@ -57,9 +57,7 @@ class StackedCritic(Critic):
         return self.network(inputs).squeeze(-1)
 
 
-def make_networks(
-    world: World, settings: ControlSettings, streams: Sequence[Streams]
-) -> tuple[ScaledPolicy, StackedCritic]:
+def make_networks(world: World, settings: Settings, streams: Sequence[Streams]) -> tuple[ScaledPolicy, StackedCritic]:
     """Draw the networks of all runs, and choose the engine that runs them."""
     space = world.actions
     kind, actions = ("categorical", space.count) if isinstance(space, Discrete) else ("tanh-normal", space.features)
@@ -97,7 +95,7 @@ class ControlledLearner(Learner):
 
     statistics = ("value_loss", "overflow")
 
-    def __init__(self, policy: ScaledPolicy, critic: StackedCritic, settings: ControlSettings) -> None:
+    def __init__(self, policy: ScaledPolicy, critic: StackedCritic, settings: Settings) -> None:
         self.policy, self.critic, self.clip = policy.controlled, critic.network, settings.clip
         actors, critics = list(self.policy.parameters()), list(self.critic.parameters())
         rate, epsilon, norm = settings.learning_rate, settings.epsilon, settings.max_gradient_norm

@@ -22,14 +22,14 @@ from graphsnd.files import LOCK, hold_lock, remove_parts, write_whole
 from graphsnd.rl.checkpoint import DESCRIPTION, STACKS, has_checkpoint, read_grid
 from graphsnd.rl.log import METRICS, merge_logs
 from graphsnd.rl.loop import check_free, interruptible, train
-from graphsnd.rl.task import MOST, ControlTask, Task, cut_grid
+from graphsnd.rl.task import MOST, Task, cut_grid
 
 RETRIES = 10  # losses in a row that brought no iteration
 SILENCE = 10.0  # seconds after which a cluster counts as absent
 PATIENCE = 1.0  # seconds between two looks at what is done
 TAIL = 4096  # bytes, longer than a row of a log
 Report = Callable[[Sequence["Stack"]], None]
-Work = Callable[[str, Task | ControlTask, Path], int]  # trains in a folder; returns the signal that stopped it, or 0
+Work = Callable[[str, Task, Path], int]  # trains in a folder; returns the signal that stopped it, or 0
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Stack:
     """
 
     name: str  # of its folder in stacks/
-    task: Task | ControlTask  # of its runs
+    task: Task  # of its runs
     folder: Path  # of its last attempt, or of its end
     done: int = 0  # iterations in its log
     state: str = "waiting"  # "running", "lost", "finished" or "failed"
@@ -81,7 +81,7 @@ class TrainedGrid:
 
 
 def train_grid(
-    task: Task | ControlTask,
+    task: Task,
     folder: Path,
     *,
     device: str | None = None,
@@ -128,7 +128,7 @@ def train_grid(
         >>> grid = Task("navigation", 2, seeds=(0, 1), settings=Settings(steps=4, environments=2, iterations=2))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     done = train_grid(grid, Path(folder), stack=1, device="cpu")
-        ...     done.finished, [(row.iteration, row.seed) for row in read_rows(Path(folder), grid.row)]
+        ...     done.finished, [(row.iteration, row.seed) for row in read_rows(Path(folder))]
         (True, [(1, 0), (1, 1), (2, 0), (2, 1)])
     """
     folder = Path(folder)
@@ -144,7 +144,7 @@ def train_grid(
         with hold_lock(folder / LOCK):
             remove_parts(folder)
             if saved is None:
-                check_free(folder, task)
+                check_free(folder)
             parts = cut_grid(task, device, stack=stack) if saved is None else _check_same(task, saved[0], saved[2])
             about = {"device": device, STACKS: [part.to_dict() for part in parts]}
             write_whole(folder / DESCRIPTION, json.dumps({"task": task.to_dict()} | about, indent=1) + "\n")
@@ -152,25 +152,25 @@ def train_grid(
             options = {"device": device, "checkpoint_every": checkpoint_every, "keep_teams": keep_teams}
             work = partial(_train_stack, options=options | {"loggers": tuple(loggers)})
             stacks, stopped = run_stacks(named, folder / STACKS, work, device=device, ray=ray, report=report)
-            merge_logs([each.folder for each in stacks if each.done], task.row, task.run_names(), folder)
+            merge_logs([each.folder for each in stacks if each.done], task.run_names(), folder)
     return TrainedGrid(stacks, perf_counter() - start, device, stopped)
 
 
-def _check_same(task: Task | ControlTask, old: Task | ControlTask, parts: Sequence[Any]) -> list[Any]:
+def _check_same(task: Task, old: Task, parts: Sequence[Any]) -> list[Any]:
     """Return the stacks of a grid with the iterations of ``task``, which must be the same otherwise."""
     more, least = task.settings.iterations, old.settings.iterations
-    if type(old) is not type(task) or old.with_iterations(more) != task:
+    if old.with_iterations(more) != task:
         raise InputError("task", "to be that of the folder, but for iterations", "another")
     check_integer("iterations", more, f"to be at least {least}, as before", low=least)
     return [part.with_iterations(more) for part in parts]
 
 
-def _train_stack(name: str, task: Task | ControlTask, folder: Path, *, options: dict[str, Any]) -> int:
+def _train_stack(name: str, task: Task, folder: Path, *, options: dict[str, Any]) -> int:
     return train(task, folder, resume=has_checkpoint(folder), **options).stopped
 
 
 def run_stacks(
-    stacks: Mapping[str, Task | ControlTask],
+    stacks: Mapping[str, Task],
     root: Path,
     work: Work,
     *,
@@ -267,7 +267,7 @@ def _on_ray(known: dict[str, Stack], work: Work, tell: Callable[[], None], *, de
         return stop()
 
 
-def _attempt(work: Work, name: str, task: Task | ControlTask, folder: Path) -> int:
+def _attempt(work: Work, name: str, task: Task, folder: Path) -> int:
     if not folder.is_dir():
         raise InputError("folder", "on a path that every node shares", f"no {str(folder)!r} on {platform.node()}")
     return work(name, task, folder)

@@ -11,18 +11,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, product, takewhile, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from graphsnd.errors import InputError, MissingExtraError, describe
+from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.files import append, naming, write_whole
 from graphsnd.rl.loggers import Logger, open_logger
 from graphsnd.rl.rollout import RolloutBuffer
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+    from graphsnd.rl.control import Run
 
 METRICS = "metrics.csv"
-T = TypeVar("T", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,73 +36,59 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One iteration of one run. None where nothing was measured.
+    """One iteration of one run. None where nothing was measured; such columns are left out of the file.
 
     Example:
-        >>> from graphsnd.rl import Settings, Trainer
-        >>> from graphsnd.rl.worlds import Navigation
-        >>> row = Trainer(Navigation(3, 4), Settings(steps=8, environments=4, minibatch=16)).step()[0]
+        >>> from graphsnd.rl import Settings, Task
+        >>> settings = Settings(steps=8, environments=4, minibatch=16)
+        >>> row = Task("navigation", 3, settings=settings).make_trainer().step()[0]
         >>> row.iteration, row.seed, row.snd > 0, row.snd_observations
         (1, 0, True, 96)
+        >>> row = Task("navigation", 3, target=0.1, settings=settings).make_trainer().step()[0]
+        >>> row.arm, row.target, row.audit > 0
+        ('complete', 0.1, True)
     """
 
     iteration: int  # from 1
+    arm: str | None = None  # with control: the design, or unconstrained
+    target: float | None = None  # that SND is to be held at
     seed: int  # of the run
     reward: float  # of a step, mean over agents, environments and steps
-    episodes: int  # that ended in the rollout
-    solved: float | None  # in rollouts, with drawn actions: share of agents whose part was done where an episode or the
-    # rollout ended; Evaluation.solved_at_end is of whole test episodes
-    policy_loss: float  # clipped loss of PPO, mean over gradient steps, as are the next three
+    episodes: int | None = None  # that ended in the rollout
+    solved: float | None = None  # in rollouts, with drawn actions: share of agents whose part was done where an episode
+    # or the rollout ended; Evaluation.solved_at_end is of whole test episodes
+    policy_loss: float | None = None  # clipped loss of PPO, mean over gradient steps, as are the next three
     value_loss: float  # of the critics
-    entropy: float  # of the policies
-    kl: float  # divergence of the policies that acted from those of the step, estimated from the actions
+    entropy: float | None = None  # of the policies
+    kl: float | None = None  # divergence of the policies that acted from those of the step, estimated from the actions
     snd: float | None = None  # of the updated policies, over all pairs
     graph_snd: float | None = None  # of the same, over a sampled graph
     snd_observations: int | None = None  # pooled observations that both were measured on
     snd_seconds: float | None = None  # of distances over all pairs
     graph_snd_seconds: float | None = None  # of drawing the graph and the distances of its edges
     behavior_seconds: float | None = None  # all policies on all of those observations, which both need
-    rollout_seconds: float  # of all stacked runs together
-    update_seconds: float  # the same: learning
-
-
-@dataclass(frozen=True, kw_only=True)
-class ControlRow:
-    """One iteration of one run. None where there is no target.
-
-    Example:
-        >>> from graphsnd.rl import ControlSettings, ControlTask
-        >>> settings = ControlSettings(environments=2, steps=4, epochs=1, hidden=(8,))
-        >>> row = ControlTask(3, (0.1,), settings=settings).make_trainer("cpu").step()[0]
-        >>> row.arm, row.target, row.iteration, row.audit > 0
-        ('complete', 0.1, 1, True)
-    """
-
-    iteration: int  # from 1
-    arm: str  # the design, or unconstrained
-    target: float | None  # that SND is to be held at
-    seed: int  # of the run
-    reward: float  # of a step, mean over agents, environments and steps
-    estimate: float  # the controller's, after the last step
-    scale: float  # mean over the steps
-    applied: float  # estimate times scale: the paper's signal, see graphsnd.control.tracking_error
-    audit: float  # SND over all pairs of the policies that acted, before they learnt from it
-    tracking_error: float | None  # of applied, relative
-    audit_error: float | None  # of the audit, relative
-    saturated: int  # steps whose scale was clipped by the bounds
-    zero: int  # steps that measured no diversity
-    empty: int  # steps whose draw had no pairs
-    invalid: int  # steps whose measurement was not finite
-    value_loss: float  # of the critics
-    overflow: float  # largest distance of a mean from the box in a sample, mean over samples
-    observations: int  # that each estimate was made on
-    rollout_seconds: float  # of all stacked runs together
-    policy_seconds: float  # of this arm's runs together: deviations evaluated for the estimates
-    distance_seconds: float  # of this arm's runs together: drawing pairs and adding up their distances
-    update_seconds: float  # of all runs together: the rest of learning
-    audit_seconds: float  # of all runs together
+    estimate: float | None = None  # the controller's, after the last step
+    scale: float | None = None  # mean over the steps
+    applied: float | None = None  # estimate times scale: the paper's signal, see graphsnd.control.tracking_error
+    audit: float | None = None  # SND over all pairs of the policies that acted, before they learnt from it
+    tracking_error: float | None = None  # of applied, relative
+    audit_error: float | None = None  # of the audit, relative
     local_audit: float | None = None  # of the same policies, what an arm of neighbours holds: Graph-SND on their graphs
     local_error: float | None = None  # of the local audit, relative
+    saturated: int | None = None  # steps whose scale was clipped by the bounds
+    zero: int | None = None  # steps that measured no diversity
+    empty: int | None = None  # steps whose draw had no pairs
+    invalid: int | None = None  # steps whose measurement was not finite
+    overflow: float | None = None  # largest distance of a mean from the box in a sample, mean over samples
+    observations: int | None = None  # that each estimate was made on
+    rollout_seconds: float  # of all stacked runs together
+    policy_seconds: float | None = None  # of this arm's runs together: deviations evaluated for the estimates
+    distance_seconds: float | None = None  # of this arm's runs together: drawing pairs and adding up their distances
+    update_seconds: float  # of all runs together: the rest of learning
+    audit_seconds: float | None = None  # of all runs together
+
+
+FIELDS = {field.name: field for field in dataclasses.fields(Row)}
 
 
 class CsvLog:
@@ -111,20 +96,21 @@ class CsvLog:
 
     Args:
         folder: Where it is.
-        kind: The dataclass of its rows.
         after: Keep the rows up to this iteration, as when training resumes; 0 starts a new log.
     """
 
-    def __init__(self, folder: Path, kind: type[Row] | type[ControlRow], *, after: int = 0) -> None:
-        self.path = folder / METRICS
-        kept = [row for row in read_whole_rows(folder, kind) if row.iteration <= after] if after else []
-        write_rows(folder, kind, kept)
-        self.descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
+    def __init__(self, folder: Path, *, after: int = 0) -> None:
+        self.folder, self.path = folder, folder / METRICS
+        self._start([row for row in read_whole_rows(folder) if row.iteration <= after] if after else [])
 
-    def write(self, rows: Sequence[DataclassInstance]) -> None:
-        """Add rows."""
+    def write(self, rows: Sequence[Row]) -> None:
+        """Add rows; the file is written again where they have columns that it lacks."""
+        if not set(_columns(rows)) <= set(self.columns):
+            self.close()
+            self._start([*read_whole_rows(self.folder), *rows])
+            return
         with naming(self.path):
-            append(self.descriptor, _to_lines(map(dataclasses.astuple, rows)).encode())
+            append(self.descriptor, _to_lines(_cells(rows, self.columns)).encode())
 
     def flush(self) -> None:
         """Wait until all rows are on the disk."""
@@ -135,6 +121,11 @@ class CsvLog:
         """Close the file."""
         with naming(self.path):
             os.close(self.descriptor)
+
+    def _start(self, rows: Sequence[Row]) -> None:
+        self.columns = _columns(rows)
+        write_rows(self.folder, rows)
+        self.descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
 
 
 class RunLogs:
@@ -153,7 +144,7 @@ class RunLogs:
             with _naming_logger(kind):
                 held[kind] = open_logger(kind, folder, name, after=after)
 
-    def write(self, rows: Sequence[Row | ControlRow]) -> None:
+    def write(self, rows: Sequence[Row]) -> None:
         """Log every number of every row."""
         for row in rows:
             columns = {key: value for key, value in dataclasses.asdict(row).items() if key not in ("iteration", "seed")}
@@ -180,25 +171,23 @@ def _naming_logger(kind: str) -> Iterator[None]:
         raise InputError("loggers", f"with a {kind} that works", f"{type(error).__name__}: {error}") from error
 
 
-def run_folder(row: Any) -> str:
-    """Return a name for the files of a row's run; without colons, which some systems do not allow there.
+def run_folder(row: Row | Run) -> str:
+    """Return a name for the files of a run; without colons, which some systems do not allow there.
 
     Example:
-        >>> from types import SimpleNamespace as Row
-        >>> run_folder(Row(arm="bernoulli:0.1", target=0.12, seed=0)), run_folder(Row(seed=1))
-        ('bernoulli-0.1-target-0.12-seed-0', 'seed-1')
+        >>> from graphsnd.rl.control import Run
+        >>> run_folder(Run("bernoulli:0.1", 0.12, 0))
+        'bernoulli-0.1-target-0.12-seed-0'
     """
-    arm, target = getattr(row, "arm", ""), getattr(row, "target", None)
-    held = "" if target is None else f"target-{target!r}".removesuffix(".0")
-    return "-".join(filter(None, [arm.replace(":", "-"), held, f"seed-{row.seed}"]))
+    held = "" if row.target is None else f"target-{row.target!r}".removesuffix(".0")
+    return "-".join(filter(None, [(row.arm or "").replace(":", "-"), held, f"seed-{row.seed}"]))
 
 
-def read_rows(folder: Path, kind: type[T]) -> list[T]:
+def read_rows(folder: Path) -> list[Row]:
     """Return the rows of a folder's ``metrics.csv``; a last line that was cut is left out.
 
     Args:
         folder: Folder of a training.
-        kind: The dataclass of its rows: :class:`Row`, or :class:`ControlRow` for a controlled training.
 
     Raises:
         InputError: When there is no such file, it has other columns, or a line is damaged and the next ones are not.
@@ -209,47 +198,46 @@ def read_rows(folder: Path, kind: type[T]) -> list[T]:
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     task = Task("navigation", 2, settings=Settings(steps=4, environments=2, iterations=2))
         ...     _ = train(task, Path(folder))
-        ...     [(row.iteration, row.seed) for row in read_rows(Path(folder), Row)]
+        ...     [(row.iteration, row.seed) for row in read_rows(Path(folder))]
         [(1, 0), (2, 0)]
     """
     folder = Path(folder)
-    rows = list(_read_lines(folder, kind))
+    rows = list(_read_lines(folder))
     while rows and rows[-1] is None:
         rows.pop()
     if None in rows:
         line = f"line {rows.index(None) + 2} of {folder / METRICS}, which is not"
         raise InputError("metrics.csv", "with the numbers of a row in every line", line)
-    return cast(list[T], rows)
+    return cast(list[Row], rows)
 
 
-def write_rows(folder: Path, kind: type[T], rows: Iterable[T]) -> None:
+def write_rows(folder: Path, rows: Sequence[Row]) -> None:
     """Write a ``metrics.csv`` of these rows, in place of the one that may be there."""
-    names = [field.name for field in dataclasses.fields(kind)]
-    write_whole(folder / METRICS, _to_lines([names, *map(dataclasses.astuple, rows)]))
+    columns = _columns(rows)
+    write_whole(folder / METRICS, _to_lines([columns, *_cells(rows, columns)]))
 
 
-def read_whole_rows(folder: Path, kind: type[T]) -> list[T]:
+def read_whole_rows(folder: Path) -> list[Row]:
     """Return the rows before the first damaged line: those that are sure to have been there."""
-    return list(takewhile(lambda row: row is not None, _read_lines(folder, kind)))  # type: ignore[arg-type]
+    return list(takewhile(lambda row: row is not None, _read_lines(folder)))  # type: ignore[arg-type]
 
 
-def merge_logs(folders: Iterable[Path], kind: type[Row] | type[ControlRow], runs: Sequence[str], out: Path) -> None:
+def merge_logs(folders: Iterable[Path], runs: Sequence[str], out: Path) -> None:
     """Write the rows of several folders to one ``metrics.csv``, by iteration and then in the order of ``runs``."""
     order = {name: place for place, name in enumerate(runs)}
-    rows = [row for folder in folders for row in read_whole_rows(folder, kind)]
-    write_rows(out, kind, sorted(rows, key=lambda row: (row.iteration, order[run_folder(row)])))
+    rows = [row for folder in folders for row in read_whole_rows(folder)]
+    write_rows(out, sorted(rows, key=lambda row: (row.iteration, order[run_folder(row)])))
 
 
-def check_complete(folder: Path, kind: type[Row] | type[ControlRow], runs: Sequence[str], iteration: int) -> None:
+def check_complete(folder: Path, runs: Sequence[str], iteration: int) -> None:
     """Raise unless ``metrics.csv`` has every iteration up to ``iteration`` for every run, in order.
 
     Args:
         folder: Folder of a training.
-        kind: The dataclass of its rows.
         runs: As :func:`run_folder` names them, in their order.
         iteration: Iteration of a checkpoint.
     """
-    rows = [(row.iteration, run_folder(row)) for row in read_whole_rows(folder, kind) if row.iteration <= iteration]
+    rows = [(row.iteration, run_folder(row)) for row in read_whole_rows(folder) if row.iteration <= iteration]
     expected = list(product(range(1, iteration + 1), runs))
     if rows != expected:
         first = next(wanted for wanted, row in zip_longest(expected, rows) if wanted != row)
@@ -258,38 +246,44 @@ def check_complete(folder: Path, kind: type[Row] | type[ControlRow], runs: Seque
         raise InputError("metrics.csv", f"with all iterations up to the checkpoint's {iteration}", lack, fix)
 
 
-def _read_lines(folder: Path, kind: type[T]) -> Iterator[T | None]:
+def _read_lines(folder: Path) -> Iterator[Row | None]:
     """Yield the row of every line after the first; None for one that is not whole."""
-    if not dataclasses.is_dataclass(kind):
-        raise InputError("kind", "to be Row or ControlRow", describe(kind))
-    path, fields = folder / METRICS, dataclasses.fields(kind)
+    path = folder / METRICS
     try:
         # A byte that is no text spoils its own line only. What follows the last line end was cut.
         lines = path.read_bytes().decode(errors="replace").split("\n")[:-1]
     except OSError:
         raise InputError("folder", f"to hold {METRICS}", repr(str(folder))) from None
     heads = lines[0].rstrip("\r").split(",") if lines else []
-    rest = fields[len(heads) :]  # columns that older versions did not write
-    fields = fields[: len(heads)]
-    absent = any(field.default is dataclasses.MISSING for field in rest)
-    if absent or heads != [field.name for field in fields]:
-        raise InputError("folder", f"with a {METRICS} of this version and kind", f"other columns in {path}")
+    if not set(_columns([])) <= set(heads) <= FIELDS.keys():
+        raise InputError("folder", f"with a {METRICS} of a training", f"other columns in {path}")
     for line in lines[1:]:
         try:
             cells = next(csv.reader([line]), [])
-            named = {field.name: _from_cell(cell, str(field.type)) for field, cell in zip(fields, cells, strict=True)}
+            named = {name: _from_cell(cell, str(FIELDS[name].type)) for name, cell in zip(heads, cells, strict=True)}
         except (csv.Error, ValueError):
             yield None
         else:
-            yield kind(**named)
+            yield Row(**named)
 
 
 def _from_cell(cell: str, kind: str) -> Any:
-    if kind == "str":
-        return cell
     if not cell and kind.endswith("None"):
         return None
+    if kind.startswith("str"):
+        return cell
     return int(cell) if kind.startswith("int") else float(cell)
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    """Return the columns that rows have, in the order of :class:`Row`; those of every training where there are none."""
+    needed = (name for name, each in FIELDS.items() if each.default is dataclasses.MISSING)
+    found = set(needed).union(name for row in rows for name, value in vars(row).items() if value is not None)
+    return [name for name in FIELDS if name in found]
+
+
+def _cells(rows: Sequence[Row], columns: Sequence[str]) -> list[list[Any]]:
+    return [[getattr(row, name) for name in columns] for row in rows]
 
 
 def _to_lines(rows: Iterable[Sequence[Any]]) -> str:

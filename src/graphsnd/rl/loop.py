@@ -26,9 +26,9 @@ from graphsnd.rl.checkpoint import (
     save_checkpoint,
     save_teams,
 )
-from graphsnd.rl.log import METRICS, CsvLog, RunLogs
+from graphsnd.rl.log import METRICS, CsvLog, Row, RunLogs
 from graphsnd.rl.loggers import LOGGERS
-from graphsnd.rl.task import ControlTask, Task
+from graphsnd.rl.task import Task
 from graphsnd.rl.trainer import Trainer, is_brief
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows lacks the last
@@ -56,7 +56,7 @@ class Trained:
 
 
 def train(
-    task: Task | ControlTask,
+    task: Task,
     folder: Path,
     *,
     device: str = "cpu",
@@ -65,8 +65,7 @@ def train(
     keep_teams: bool = False,
     loggers: Sequence[str] = (),
     capture: bool = True,
-    on_start: Callable[[int], None] = lambda threads: None,
-    report: Callable[[Sequence[Any]], None] = lambda rows: None,
+    on_row: Callable[[Sequence[Row]], None] = lambda rows: None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Trained:
     """Train a task and write ``metrics.csv``, checkpoints and the teams of its runs into a folder.
@@ -82,8 +81,7 @@ def train(
             gives diversity over training on the same observations.
         loggers: Where to log besides: ``tensorboard``, ``wandb``, ``mlflow`` or ``csv``, a run of each for every run.
         capture: Passed to :class:`~graphsnd.rl.Trainer`.
-        on_start: Called with the number of torch's threads once the folder is locked, before the first iteration.
-        report: Called with the rows of every iteration.
+        on_row: Called with the rows of every iteration, one for each run.
         progress: Called with the number of gradient steps done in an iteration.
 
     Returns:
@@ -97,14 +95,13 @@ def train(
 
     Example:
         >>> import tempfile
-        >>> from graphsnd.rl import ControlSettings, Settings
+        >>> from graphsnd.rl import Settings
         >>> settings = Settings(steps=4, environments=2, iterations=2)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     train(Task("navigation", 2, settings=settings), Path(folder)).finished
         True
-        >>> settings = ControlSettings(environments=2, steps=4, epochs=1, hidden=(8,), iterations=2)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     train(ControlTask(3, (0.1,), settings=settings), Path(folder)).finished
+        ...     train(Task("dispersion", 3, target=0.1, settings=settings), Path(folder)).finished
         True
     """
     folder = Path(folder)
@@ -121,11 +118,10 @@ def train(
         remove_parts(folder)
         saved = _resume(task, folder, trainer) if resume else None
         if not resume:
-            check_free(folder, task)
+            check_free(folder)
         threads = (saved.threads if saved else 0) or choose_threads(trainer)
-        on_start(threads)
         stack.enter_context(limit_threads(threads))
-        log = CsvLog(folder, task.row, after=trainer.iteration)
+        log = CsvLog(folder, after=trainer.iteration)
         stack.callback(log.close)
         others = RunLogs(loggers, folder, task.run_names(), after=trainer.iteration)
         stack.callback(others.close)
@@ -149,7 +145,7 @@ def train(
                 save()  # --resume goes on from here
                 raise
             if not stop():  # after SIGHUP there is no terminal to report to
-                report(rows)
+                on_row(rows)
             if trainer.iteration % checkpoint_every == 0 and trainer.iteration < last:
                 save()
         seconds = before + perf_counter() - start
@@ -170,11 +166,9 @@ def choose_threads(trainer: Trainer) -> int:
     return trainer.settings.threads or (1 if is_brief(trainer) else torch.get_num_threads())
 
 
-def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> Checkpoint:
+def _resume(task: Task, folder: Path, trainer: Trainer) -> Checkpoint:
     """Bring the trainer to the folder's checkpoint and return that."""
     saved = load_checkpoint(folder, logged=True)
-    if type(saved.task) is not type(task):
-        raise InputError("task", f"to be the one of the checkpoint in {folder}", "another format")
     # More iterations are what a resumption is for; anything else would be another training.
     same = saved.task.with_iterations(task.settings.iterations)
     for part in dataclasses.fields(task):
@@ -186,13 +180,10 @@ def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> Checkpo
     return saved
 
 
-def check_free(folder: Path, task: Task | ControlTask) -> None:
+def check_free(folder: Path) -> None:
     """Refuse a folder that holds a training already, or the log of one."""
     if has_checkpoint(folder):
-        saved = load_checkpoint(folder).task
         fix = "Resume it (--resume), or choose another folder."
-        if type(saved) is not type(task):
-            fix = f"It holds a run of graphsnd {saved.command}; choose another folder."
         raise InputError("folder", "without a checkpoint of another training", repr(str(folder)), fix)
     if (folder / STACKS).is_dir():
         raise InputError("folder", "without the stacks of another training", repr(str(folder)), "Resume it (--resume).")

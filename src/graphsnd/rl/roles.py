@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
@@ -17,7 +17,7 @@ from graphsnd.teams.engine import PLAIN, Engine
 
 if TYPE_CHECKING:
     from graphsnd.rl.cuda import Stopwatch
-    from graphsnd.rl.log import Outcome
+    from graphsnd.rl.log import Outcome, Row
     from graphsnd.rl.rollout import Minibatch, RolloutBuffer
 
 
@@ -88,7 +88,7 @@ class Companion:
         """Return the scale at which a minibatch is learnt from; None where there is none."""
         return None
 
-    def rows(self, outcome: Outcome, measure: bool | None = None) -> Sequence[Any]:
+    def rows(self, outcome: Outcome, measure: bool | None = None) -> Sequence[Row]:
         """Return what is logged, a row for each run."""
         raise NotImplementedError
 

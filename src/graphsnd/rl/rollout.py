@@ -12,7 +12,7 @@ from graphsnd.rl.episodes import Bank
 from graphsnd.rl.ppo import compute_gae, normalise
 from graphsnd.rl.roles import Critic, Policy
 from graphsnd.rl.sampling import noise_shape, to_world
-from graphsnd.rl.settings import PPOSettings
+from graphsnd.rl.settings import Settings
 from graphsnd.rl.worlds import World
 from graphsnd.teams.engine import Engine, take_rows
 
@@ -34,7 +34,7 @@ class RolloutBuffer:
     advantages: Tensor  # [R, T, E, N], not normalised
 
     @classmethod
-    def empty(cls, world: World, settings: PPOSettings, runs: int) -> RolloutBuffer:
+    def empty(cls, world: World, settings: Settings, runs: int) -> RolloutBuffer:
         """Allocate room for one rollout."""
         lead = (runs, settings.steps, settings.environments, world.agents)
         shape = noise_shape(world.actions)
@@ -56,7 +56,7 @@ class RolloutBuffer:
             advantages=zeros(*lead),
         )
 
-    def estimate_advantages(self, settings: PPOSettings) -> None:
+    def estimate_advantages(self, settings: Settings) -> None:
         """Write ``advantages``. Where time limits are not bootstrapped, every end of an episode ends the return."""
         final, ended = self.final_values, self.terminated
         if final is None:
@@ -88,7 +88,7 @@ class Minibatch:
     returns: Tensor  # [R, N, S]
 
     @classmethod
-    def from_rollout(cls, buffer: RolloutBuffer, settings: PPOSettings, engine: Engine) -> Minibatch:
+    def from_rollout(cls, buffer: RolloutBuffer, settings: Settings, engine: Engine) -> Minibatch:
         """Return all samples of a rollout: steps and environments in one axis."""
         advantages = normalise(buffer.advantages) if settings.normalise_advantages else buffer.advantages
         returns = buffer.advantages + buffer.values[:, :-1]

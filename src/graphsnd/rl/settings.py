@@ -1,11 +1,11 @@
-"""Settings of PPO as frozen values: what all training shares, and the two kinds of it."""
+"""Settings of PPO as one frozen value, for independent and for controlled policies."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from typing_extensions import Self
 
@@ -17,11 +17,41 @@ POLICIES = ("gaussian", "tanh-normal")
 CRITICS = ("independent", "central")
 BOOTSTRAPS = tuple(each.value for each in Bootstrap)
 BRIEF = 2**25  # multiply-adds of a product that take a core about 1 ms, less than a time slice of the scheduler
+# Least values of integers, ranges of numbers, and what is True or False; values come from files too.
+COUNTS = {
+    "steps": 1, "environments": 1, "epochs": 1, "minibatch": 1, "iterations": 1, "threads": 0,
+    "diversity_observations": 1, "diversity_every": 0, "observations": 1, "audit_observations": 1,
+}  # fmt: skip
+RANGES: dict[str, dict[str, Any]] = {
+    "learning_rate": {"above": 0}, "clip": {"above": 0}, "max_gradient_norm": {"above": 0},
+    "gamma": {"low": 0, "high": 1}, "gae_lambda": {"low": 0, "high": 1},
+    "value_coefficient": {"low": 0}, "entropy_coefficient": {"low": 0},
+    "diversity_probability": {"above": 0, "high": 1}, "actor_gain": {}, "critic_gain": {}, "log_std": {},
+    "action_learning_rate": {"above": 0}, "epsilon": {"above": 0}, "tau": {"above": 0, "high": 1},
+}  # fmt: skip
+FLAGS = (
+    "normalise_advantages", "bootstrap_time_limits", "restart", "tf32", "anneal", "joint", "through", "bfloat16",
+)  # fmt: skip
+# What only one of the two kinds of training reads.
+INDEPENDENT = (
+    "value_coefficient", "entropy_coefficient", "anneal", "critic", "joint", "init", "actor_gain", "critic_gain",
+    "policy", "log_std", "diversity_every", "diversity_observations", "diversity_probability",
+)  # fmt: skip
+CONTROLLED = (
+    "epsilon", "action_learning_rate", "tau", "bootstrap", "bounds", "through", "observations", "audit_observations",
+    "bfloat16",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class PPOSettings:
-    """What every training is told.
+class Settings:
+    """Settings of PPO, or of MAPPO with a central critic, and of DiCo where diversity is controlled.
+
+    Independent policies: the paper's run averaged losses over agents and clipped one gradient norm for all of them, so
+    that an agent with a large gradient slowed the others down. Here every agent's update is its own unless ``joint``.
+
+    Controlled policies: each of three gradients (policy, critics, means outside the box) is clipped by its norm over
+    all agents of a run.
 
     Args:
         iterations: Rollouts, each followed by an update.
@@ -43,12 +73,44 @@ class PPOSettings:
         tf32: Whether a GPU may round matrix products of training to TF32. Diversity is always measured without.
         threads: Number of torch's threads while :func:`~graphsnd.rl.train` trains on a CPU. 0 chooses by the size
             of the work: :func:`~graphsnd.rl.loop.choose_threads`.
+        value_coefficient: Independent policies, as the next twelve. Weight of the value loss, half a mean squared
+            error.
+        entropy_coefficient: Weight of the entropy bonus.
+        anneal: Whether the learning rate falls to 0 along a line, over all iterations; resuming with more raises it.
+        critic: ``"independent"``, one for each agent, which sees what its agent sees (IPPO), or ``"central"``, one for
+            the team, which sees what all agents see (MAPPO); actors are each agent's own in any case.
+        joint: Average losses over agents and clip one gradient norm over the whole team, as the paper's run did. If
+            not, the norm is over each agent's actor and critic together. A central critic has a norm of its own.
+        init: ``"orthogonal"`` or ``"linear"``, see :meth:`StackedMLP.create <graphsnd.teams.StackedMLP.create>`.
+        actor_gain: Factor on the actor's last layer at the start.
+        critic_gain: Factor on the critic's last layer at the start.
+        policy: ``"gaussian"`` or ``"tanh-normal"``, where actions are continuous.
+        log_std: Logarithm of the standard deviation of a Gaussian policy at the start.
+        diversity_every: Iterations between two measurements of SND, with the first and the last; 0 for never.
+        diversity_observations: Largest number of the rollout's pooled observations that are shown to all policies.
+        diversity_probability: Probability of a pair, in the sampled graph.
+        epsilon: Controlled policies, as all that follow. Epsilon of the two Adams of policy and critics, which both
+            have ``learning_rate``.
+        action_learning_rate: Learning rate of the third Adam, which pulls means back into [-1, 1].
+        tau: Weight of a new measurement in the estimate.
+        bootstrap: First estimate of a controller, ``"measured"`` or ``"target"``.
+        bounds: Least and largest scale.
+        through: Whether gradients flow through the estimate.
+        observations: Observations of each minibatch on which diversity is estimated. The reference showed every
+            observation of the minibatch to every network, which was 87% of its arithmetic with 50 agents.
+        audit_observations: Observations of each rollout on which it is audited.
+        bfloat16: Whether a GPU may round features and weights to bfloat16 for the products of training, where the
+            networks fit its programs (two hidden layers of 64, 128 or 256). Weights, sums and audits stay float32.
 
     Raises:
         InputError: For values out of range.
+
+    Example:
+        >>> Settings().replace(epochs=2).optimiser_steps
+        16
     """
 
-    iterations: int = 500
+    iterations: int = 100
     environments: int = 32
     steps: int = 128
     epochs: int = 4
@@ -65,28 +127,45 @@ class PPOSettings:
     activation: str = "tanh"
     tf32: bool = True
     threads: int = 0
-
-    # The least value of integers, the ranges of numbers, and what is True or False; they come from files too.
-    counts: ClassVar[dict[str, int]] = {
-        "steps": 1, "environments": 1, "epochs": 1, "minibatch": 1, "iterations": 1, "threads": 0,
-    }  # fmt: skip
-    ranges: ClassVar[dict[str, dict[str, Any]]] = {
-        "learning_rate": {"above": 0}, "clip": {"above": 0}, "max_gradient_norm": {"above": 0},
-        "gamma": {"low": 0, "high": 1}, "gae_lambda": {"low": 0, "high": 1},
-    }  # fmt: skip
-    flags: ClassVar[tuple[str, ...]] = ("normalise_advantages", "bootstrap_time_limits", "restart", "tf32")
+    value_coefficient: float = 0.5
+    entropy_coefficient: float = 0.01
+    anneal: bool = False
+    critic: str = "independent"
+    joint: bool = False
+    init: str = "orthogonal"
+    actor_gain: float = 0.01
+    critic_gain: float = 1.0
+    policy: str = "gaussian"
+    log_std: float = -0.5
+    diversity_every: int = 25
+    diversity_observations: int = 4096
+    diversity_probability: float = 0.1
+    epsilon: float = 1e-5
+    action_learning_rate: float = 3e-5
+    tau: float = 0.05
+    bootstrap: str = "measured"
+    bounds: tuple[float, float] = BOUNDS
+    through: bool = False
+    observations: int = 512
+    audit_observations: int = 1024
+    bfloat16: bool = True
 
     def __post_init__(self) -> None:
-        for name, low in self.counts.items():
+        for name, low in COUNTS.items():
             value = check_integer(name, getattr(self, name), f"to be an integer, at least {low}", low=low)
             store(self, **{name: value})
-        for name, limits in self.ranges.items():
+        for name, limits in RANGES.items():
             store(self, **{name: check_number(name, getattr(self, name), **limits)})
-        check_flags(self, *self.flags)
+        check_flags(self, *FLAGS)
         check_type("hidden", self.hidden, (list, tuple), "to be a list of widths")
         expected = "to hold integers, at least 1"
         store(self, hidden=tuple(check_integer("hidden", width, expected, low=1) for width in self.hidden))
         check_type("activation", self.activation, str, "to be tanh or relu")
+        check_type("init", self.init, str, "to be orthogonal or linear")
+        check_choice("policy", self.policy, POLICIES)
+        check_choice("critic", self.critic, CRITICS)
+        check_choice("bootstrap", self.bootstrap, BOOTSTRAPS)
+        store(self, bounds=check_bounds(self.bounds))
         if self.normalise_advantages and self.samples < 2:
             fix = "The standard deviation of one advantage is not a number; use normalise_advantages=False."
             raise InputError("steps x environments", "to be at least 2", self.samples, fix)
@@ -101,150 +180,23 @@ class PPOSettings:
         """Gradient steps of an iteration."""
         return self.epochs * -(-self.samples // self.minibatch)
 
+    @property
+    def annealing_steps(self) -> int:
+        """Gradient steps over which the learning rate falls; 0 where it stays."""
+        return self.iterations * self.optimiser_steps if self.anneal else 0
+
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some values changed.
 
         Raises:
             InputError: For unknown names, with those there are.
         """
-        known = [field.name for field in dataclasses.fields(self)]
         for name in changes:
-            if name not in known:
-                commands: dict[str, type[PPOSettings]] = {"train": Settings, "control": ControlSettings}
-                others = [c for c, kind in commands.items() if name in {part.name for part in dataclasses.fields(kind)}]
-                fix = f"Only graphsnd {others[0]} has it." if others else ""
-                raise InputError("settings", f"to be among {', '.join(known)}", repr(name), fix)
+            check_choice("settings", name, [field.name for field in dataclasses.fields(self)])
         return dataclasses.replace(self, **changes)
 
 
-@dataclass(frozen=True)
-class Settings(PPOSettings):
-    """Independent PPO, or MAPPO with a central critic; the defaults are the paper's table for 100 agents.
-
-    The paper's run averaged losses over agents and clipped one gradient norm for all of them, so that an agent with
-    a large gradient slowed the others down. Here every agent's update is its own unless ``joint``.
-
-    Args:
-        value_coefficient: Weight of the value loss, half a mean squared error.
-        entropy_coefficient: Weight of the entropy bonus.
-        anneal: Whether the learning rate falls to 0 along a line, over all iterations; resuming with more raises it.
-        critic: ``"independent"``, one for each agent, which sees what its agent sees (IPPO), or ``"central"``, one for
-            the team, which sees what all agents see (MAPPO); actors are each agent's own in any case.
-        joint: Average losses over agents and clip one gradient norm over the whole team, as the paper's run did. If
-            not, the norm is over each agent's actor and critic together. A central critic has a norm of its own.
-        init: ``"orthogonal"`` or ``"linear"``, see :meth:`StackedMLP.create <graphsnd.teams.StackedMLP.create>`.
-        actor_gain: Factor on the actor's last layer at the start.
-        critic_gain: Factor on the critic's last layer at the start.
-        policy: ``"gaussian"`` or ``"tanh-normal"``, where actions are continuous.
-        log_std: Logarithm of the standard deviation of a Gaussian policy at the start.
-        diversity_every: Iterations between two measurements of SND, with the first and the last; 0 for never.
-        diversity_observations: Largest number of the rollout's pooled observations that are shown to all policies.
-        diversity_probability: Probability of a pair, in the sampled graph.
-
-    Raises:
-        InputError: For values out of range.
-
-    Example:
-        >>> Settings().replace(epochs=2).optimiser_steps
-        16
-    """
-
-    value_coefficient: float = 0.5
-    entropy_coefficient: float = 0.01
-    anneal: bool = False
-    critic: str = "independent"
-    joint: bool = False
-    init: str = "orthogonal"
-    actor_gain: float = 0.01
-    critic_gain: float = 1.0
-    policy: str = "gaussian"
-    log_std: float = -0.5
-    diversity_every: int = 25
-    diversity_observations: int = 4096
-    diversity_probability: float = 0.1
-
-    counts: ClassVar[dict[str, int]] = PPOSettings.counts | {"diversity_observations": 1, "diversity_every": 0}
-    ranges: ClassVar[dict[str, dict[str, Any]]] = PPOSettings.ranges | {
-        "value_coefficient": {"low": 0}, "entropy_coefficient": {"low": 0},
-        "diversity_probability": {"above": 0, "high": 1}, "actor_gain": {}, "critic_gain": {}, "log_std": {},
-    }  # fmt: skip
-    flags: ClassVar[tuple[str, ...]] = (*PPOSettings.flags, "anneal", "joint")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_type("init", self.init, str, "to be orthogonal or linear")
-        check_choice("policy", self.policy, POLICIES)
-        check_choice("critic", self.critic, CRITICS)
-
-    @property
-    def annealing_steps(self) -> int:
-        """Gradient steps over which the learning rate falls; 0 where it stays."""
-        return self.iterations * self.optimiser_steps if self.anneal else 0
-
-
-@dataclass(frozen=True)
-class ControlSettings(PPOSettings):
-    """DiCo's own PPO settings; the defaults are the paper's study with 10 agents (with 50 it has 120 environments).
-
-    Each of three gradients (policy, critics, means outside the box) is clipped by its norm over all agents of a run.
-
-    Args:
-        epsilon: Epsilon of the two Adams of policy and critics, which both have ``learning_rate``.
-        action_learning_rate: Learning rate of the third Adam, which pulls means back into [-1, 1].
-        tau: Weight of a new measurement in the estimate.
-        bootstrap: First estimate of a controller, ``"measured"`` or ``"target"``.
-        bounds: Least and largest scale.
-        through: Whether gradients flow through the estimate.
-        observations: Observations of each minibatch on which diversity is estimated. The reference showed every
-            observation of the minibatch to every network, which was 87% of its arithmetic with 50 agents.
-        audit_observations: Observations of each rollout on which it is audited.
-        bfloat16: Whether a GPU may round features and weights to bfloat16 for the products of training, where the
-            networks fit its programs (two hidden layers of 64, 128 or 256). Weights, sums and audits stay float32.
-
-    Raises:
-        InputError: For values out of range.
-
-    Example:
-        >>> ControlSettings(environments=8).replace(epochs=3).samples
-        800
-    """
-
-    iterations: int = 167
-    environments: int = 600
-    steps: int = 100
-    epochs: int = 45
-    minibatch: int = 4096
-    learning_rate: float = 5e-5
-    max_gradient_norm: float = 5.0
-    gamma: float = 0.9
-    gae_lambda: float = 0.9
-    normalise_advantages: bool = False
-    bootstrap_time_limits: bool = False
-    restart: bool = False
-    hidden: tuple[int, ...] = (256, 256)
-    epsilon: float = 1e-5
-    action_learning_rate: float = 3e-5
-    tau: float = 0.01
-    bootstrap: str = "measured"
-    bounds: tuple[float, float] = BOUNDS
-    through: bool = False
-    observations: int = 2048
-    audit_observations: int = 4096
-    bfloat16: bool = True
-
-    counts: ClassVar[dict[str, int]] = PPOSettings.counts | {"observations": 1, "audit_observations": 1}
-    ranges: ClassVar[dict[str, dict[str, Any]]] = PPOSettings.ranges | {
-        "action_learning_rate": {"above": 0}, "epsilon": {"above": 0}, "tau": {"above": 0, "high": 1},
-    }  # fmt: skip
-    flags: ClassVar[tuple[str, ...]] = (*PPOSettings.flags, "through", "bfloat16")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_choice("bootstrap", self.bootstrap, BOOTSTRAPS)
-        store(self, bounds=check_bounds(self.bounds))
-
-
-def largest_product(settings: PPOSettings, agents: int, rows: int | None = None) -> int:
+def largest_product(settings: Settings, agents: int, rows: int | None = None) -> int:
     """Return the multiply-adds of the largest product of one run, on ``rows`` of each agent or a minibatch."""
     rows = min(settings.minibatch, settings.samples) if rows is None else rows
     return agents * rows * max(settings.hidden, default=1) ** 2

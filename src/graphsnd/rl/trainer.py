@@ -17,25 +17,24 @@ from graphsnd.rl.cuda import CudaGraph, Stopwatch, matmul_precision, restored
 from graphsnd.rl.diversity import DiversityLog
 from graphsnd.rl.episodes import Bank
 from graphsnd.rl.independent import CentralCritic, IndependentCritic, IndependentLearner, IndependentPolicy
-from graphsnd.rl.log import Outcome
+from graphsnd.rl.log import Outcome, Row
 from graphsnd.rl.roles import Method
 from graphsnd.rl.rollout import Minibatch, RolloutBuffer, collect
 from graphsnd.rl.sampling import fill_noise
-from graphsnd.rl.settings import BRIEF, PPOSettings, Settings, check_different, largest_product
+from graphsnd.rl.settings import BRIEF, Settings, check_different, largest_product
 from graphsnd.rl.streams import NAMES, Streams
 from graphsnd.rl.worlds import World
 from graphsnd.teams import StackedTeam
 
-MakeMethod = Callable[[World, PPOSettings, Sequence[Streams], Sequence[int]], Method]
+MakeMethod = Callable[[World, Settings, Sequence[Streams], Sequence[int]], Method]
 
 
-def independent(world: World, settings: PPOSettings, streams: Sequence[Streams], seeds: Sequence[int]) -> Method:
+def independent(world: World, settings: Settings, streams: Sequence[Streams], seeds: Sequence[int]) -> Method:
     """Return independent PPO or MAPPO, with diversity measured every ``diversity_every`` iterations.
 
     Raises:
         InputError: For equal seeds: runs with the same seed would be the same.
     """
-    assert isinstance(settings, Settings)
     check_different("seeds", seeds)
     policy = IndependentPolicy(world, settings, streams)
     critic = (CentralCritic if settings.critic == "central" else IndependentCritic)(world, settings, streams)
@@ -81,7 +80,7 @@ class Trainer:
     def __init__(
         self,
         world: World,
-        settings: PPOSettings | None = None,
+        settings: Settings | None = None,
         *,
         seeds: Sequence[int] = (0,),
         method: MakeMethod = independent,
@@ -141,7 +140,7 @@ class Trainer:
 
     def step(
         self, *, measure: bool | None = None, progress: Callable[[int], None] = lambda done: None
-    ) -> Sequence[Any]:
+    ) -> Sequence[Row]:
         """Do one iteration: act, and learn from it.
 
         Args:
@@ -149,8 +148,7 @@ class Trainer:
             progress: Called with the number of gradient steps done.
 
         Returns:
-            A row for each run: :class:`~graphsnd.rl.log.Row`, or :class:`~graphsnd.rl.log.ControlRow` where
-            diversity is controlled.
+            A row for each run.
         """
         watch, device = Stopwatch(self.world.device), self.world.device
         for run, streams in enumerate(self.streams):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphsnd.rl import ControlSettings, ControlTask
+from tests.training import control_settings, control_task
 
 
 @pytest.mark.gpu
@@ -22,9 +22,9 @@ def test_programs_are_compiled_and_not_launched() -> None:
 
 @pytest.mark.gpu
 def test_a_trainer_compiles_and_stays_as_it_is() -> None:
-    settings = ControlSettings(environments=4, steps=5, epochs=1, minibatch=8, hidden=(64, 64), iterations=2)
+    settings = control_settings(environments=4, steps=5, epochs=1, minibatch=8, hidden=(64, 64), iterations=2)
     ahead, lazy = (
-        ControlTask(4, (0.1,), settings=settings).make_trainer("cuda", capture=flag) for flag in (True, False)
+        control_task(4, (0.1,), settings=settings).make_trainer("cuda", capture=flag) for flag in (True, False)
     )
     for name, part in lazy.tensors().items():
         assert torch.equal(ahead.tensors()[name], part), name

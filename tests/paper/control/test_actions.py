@@ -6,18 +6,19 @@ import pytest
 import torch
 
 from graphsnd.control import audit
-from graphsnd.rl import ControlSettings, ControlTask, train
+from graphsnd.rl import train
 from graphsnd.rl.checkpoint import CHECKPOINT
 from graphsnd.rl.control import DiversityControl
 from paper.control.actions import measure_actions, read_actions, write_actions
+from tests.training import control_settings, control_task
 
-TINY = ControlSettings(
+TINY = control_settings(
     environments=2, steps=10, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=3
 )
 
 
 def test_actions_are_less_diverse_than_their_means(tmp_path: Path) -> None:
-    task = ControlTask(4, (0.1, "unconstrained"), ("complete",), settings=TINY)
+    task = control_task(4, (0.1, "unconstrained"), ("complete",), settings=TINY)
     train(task, tmp_path)
     before = (tmp_path / CHECKPOINT).read_bytes()
     assert read_actions(tmp_path) == []
@@ -30,7 +31,7 @@ def test_actions_are_less_diverse_than_their_means(tmp_path: Path) -> None:
 
 def test_actions_agree_with_samples() -> None:
     """On the line, quantiles of the squashed actions are squashed quantiles, so W2 needs no more than sorted noise."""
-    trainer = ControlTask(3, (0.5,), settings=TINY).make_trainer()
+    trainer = control_task(3, (0.5,), settings=TINY).make_trainer()
     trainer.step()
     control = trainer.companion
     assert isinstance(control, DiversityControl)

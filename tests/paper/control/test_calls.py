@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from graphsnd import graphs
-from graphsnd.rl import ControlSettings, ControlTask
 from paper.control.calls import (
     arithmetic_share,
     compute_speedups,
@@ -16,8 +15,9 @@ from paper.control.calls import (
     published_share,
     time_calls,
 )
+from tests.training import control_settings, control_task
 
-TINY = ControlSettings(
+TINY = control_settings(
     environments=2, steps=10, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=3
 )
 
@@ -31,7 +31,7 @@ def test_the_same_graphs_are_drawn_as_in_training(monkeypatch: pytest.MonkeyPatc
         return graph
 
     monkeypatch.setattr("graphsnd.designs.Bernoulli.make", staticmethod(spy))
-    trainer = ControlTask(12, (0.1,), ("bernoulli:0.1",), (5,), settings=TINY).make_trainer()
+    trainer = control_task(12, (0.1,), ("bernoulli:0.1",), (5,), settings=TINY).make_trainer()
     for _ in range(2):
         trainer.step()
     monkeypatch.undo()

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from graphsnd.rl import ControlSettings
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, run_faulty_study
+from tests.training import control_settings
 
 
 def test_tracking_does_not_see_a_wrong_estimator_and_the_audit_does() -> None:
-    settings = ControlSettings(
+    settings = control_settings(
         environments=4, steps=25, epochs=4, minibatch=25, hidden=(16,), observations=100, audit_observations=30,
         iterations=5,
     )  # fmt: skip

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from graphsnd.rl import ControlSettings, ControlTask
 from paper.control.figure import draw_study
 from paper.control.logs import split_runs
 from paper.control.study import summarise_study
 from tests.paper.control_rows import noisy
+from tests.training import control_settings, control_task
 
-TASK = ControlTask(10, (0.12, 0.15), ("complete", "bernoulli:0.1"), (0, 1, 2), settings=ControlSettings(iterations=20))
+TASK = control_task(
+    10, (0.12, 0.15), ("complete", "bernoulli:0.1"), (0, 1, 2), settings=control_settings(iterations=20)
+)
 
 
 def test_a_partial_study_is_drawn() -> None:

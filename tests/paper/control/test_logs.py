@@ -6,14 +6,16 @@ from pathlib import Path
 import pytest
 
 from graphsnd import InputError
-from graphsnd.rl import ControlSettings, ControlTask
 from graphsnd.rl.control import Run
 from paper.control.logs import gather_runs, list_missing, name_sources, read_histories, split_runs
 from paper.runner import Cells
 from tests.paper.control_rows import noisy, row, write_training
+from tests.training import control_settings, control_task
 
 FULL, SPARSE = Run("complete", 0.12, 0), Run("bernoulli:0.1", 0.12, 0)
-TASK = ControlTask(10, (0.12, 0.15), ("complete", "bernoulli:0.1"), (0, 1, 2), settings=ControlSettings(iterations=20))
+TASK = control_task(
+    10, (0.12, 0.15), ("complete", "bernoulli:0.1"), (0, 1, 2), settings=control_settings(iterations=20)
+)
 
 
 def test_folders_tell_what_shares_the_seconds(tmp_path: Path) -> None:
@@ -33,7 +35,7 @@ def test_folders_tell_what_shares_the_seconds(tmp_path: Path) -> None:
 
 
 def test_missing_runs_are_named() -> None:
-    task = ControlTask(10, (0.12,), ("complete", "bernoulli:0.1"), settings=ControlSettings(iterations=20))
+    task = control_task(10, (0.12,), ("complete", "bernoulli:0.1"), settings=control_settings(iterations=20))
     histories = split_runs(noisy(SPARSE, 7))
     assert list_missing(histories, task) == [
         "complete, target 0.12, seed 0",

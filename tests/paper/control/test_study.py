@@ -8,7 +8,6 @@ import pytest
 from scipy import stats
 
 from graphsnd import InputError
-from graphsnd.rl import ControlSettings, ControlTask
 from graphsnd.rl.control import Run
 from paper.control.logs import split_runs
 from paper.control.study import (
@@ -25,9 +24,12 @@ from paper.control.study import (
     summarise_study,
 )
 from tests.paper.control_rows import noisy, row
+from tests.training import control_settings, control_task
 
 FULL, SPARSE = Run("complete", 0.12, 0), Run("bernoulli:0.1", 0.12, 0)
-TASK = ControlTask(10, (0.12, 0.15), ("complete", "bernoulli:0.1"), (0, 1, 2), settings=ControlSettings(iterations=20))
+TASK = control_task(
+    10, (0.12, 0.15), ("complete", "bernoulli:0.1"), (0, 1, 2), settings=control_settings(iterations=20)
+)
 
 
 def test_nothing_stands_in_for_missing_runs() -> None:
