@@ -35,8 +35,8 @@ from typing import Any
 import torch
 
 import graphsnd as gs
-from benchmarks.speed import CDIST_CALL, EQUATION_1, cdist
-from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, summarise_times, take_turns
+from benchmarks.speed import CDIST_CALL, cdist
+from benchmarks.timing import Clock, Contestant, Options, make_limit, race, summarise_times
 from graphsnd import graphs
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import embed
@@ -84,15 +84,12 @@ print(time.perf_counter() - begin)
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """Time all cases; with ``full``, on a GPU, also the observations of the paper's eq. (1)."""
+    """Time all cases."""
     cuda = options.device.type == "cuda"
     rows = []
     for case in QUICK if options.quick else FULL if options.full else CASES if cuda else CPU_CASES:
         options.step(f"{case.name}, n = {case.n:,}, {case.features} features")
         rows.append(compare(case, case.observations or (256 if options.quick or not cuda else 4096), options))
-    if options.full and cuda:
-        options.step("the observations of eq. (1)")
-        rows.append(compare(Case(EQUATION_1[0]), EQUATION_1[1], options, with_cdist=False))
     teams = (50,) if options.quick else (500, 2000, 10_000) if options.full and cuda else (500, 2000)
     many = 4096 if cuda and not options.quick else 256
     sampled = options.each("part of the pairs", teams, lambda n: compare_sampled(n, many, options))
@@ -118,25 +115,23 @@ def compare_sampled(n: int, observations: int, options: Options) -> dict[str, An
     for name in DESIGNS:
         timed[name] = partial(gs.measure, behavior, design=name)
     contestants = [Contestant(name, call, alone=True) for name, call in timed.items()]
-    patience = {"rounds": ROUNDS, "seconds": 0.0} if cuda and not options.quick else options.patience
-    times = take_turns(contestants, Clock(device), **patience)
+    times = race(contestants, Clock(device), ROUNDS if cuda and not options.quick else options.rounds)
     over = {name: one["median_s"] / times["snd"]["median_s"] for name, one in times.items()}
     return {"n": n, "observations": observations, "edges": kept.m, "over_snd": over, "contestants": times}
 
 
-def compare(case: Case, observations: int, options: Options, *, with_cdist: bool = True) -> dict[str, Any]:
+def compare(case: Case, observations: int, options: Options) -> dict[str, Any]:
     """Time one case."""
     device, cuda = options.device, options.device.type == "cuda"
     behavior = example(case, observations, device, options.seed)
     pairs = case.n * (case.n - 1) // 2 * observations
     call = calls(case, behavior)
     contestants = [Contestant("one_call", call, pairs, alone=True), Contestant("queued", call, pairs)]
-    points = embed(behavior, case.distance) if with_cdist and not case.gradient else None
+    points = embed(behavior, case.distance) if not case.gradient else None
     if points is not None and points.norm is Norm.EUCLIDEAN:
         contestants.append(cdist(points, Clock(device), CDIST_CALL * (0.1 if options.quick else 1.0)))
     contestants += make_limit(device, case.features) if cuda else []
-    patience = options.patience if options.quick or not cuda else {"rounds": ROUNDS, "seconds": 0.0}
-    times = take_turns(contestants, Clock(device), **patience)
+    times = race(contestants, Clock(device), ROUNDS if cuda and not options.quick else options.rounds)
     times["repeated"] = summarise_times([Clock(device).seconds(call) for _ in range(ROUNDS)])
     del points, contestants
     fraction = times["queued"]["pairs_per_second"] / times["limit"]["pairs_per_second"] if "limit" in times else None
@@ -181,15 +176,3 @@ def peak(call: Callable[[], object], device: torch.device) -> int:
     torch.cuda.reset_peak_memory_stats(device)
     call()
     return torch.cuda.max_memory_allocated(device)
-
-
-def tables(result: dict[str, Any]) -> Tables:
-    """Return the times of one call, of calls in a row, of cdist, and the share of the limit."""
-    times = ("contestants.one_call", "contestants.repeated", "contestants.queued", "contestants.cdist")
-    columns = ("case", "n", "observations", "features", *times, "fraction_of_limit")
-    names = ("kept_graph", "new_graph", *(f"{name}{part}" for name in DESIGNS for part in ("", " sums")))
-    sampled = ("n", "observations", "contestants.snd", *(f"over_snd.{name}" for name in names))
-    return {
-        "Time of one call of snd": (result["calls"], columns),
-        "Time of calls that measure part of the pairs, over snd": (result["sampled"], sampled),
-    }

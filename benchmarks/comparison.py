@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 # What tells the rows of a list apart.
-KEYS = ("suite", "case", "design", "task", "team", "world", "callback", "n", "agents", "observations", "features")
+KEYS = ("suite", "case", "design", "task", "team", "world", "n", "agents", "observations", "features")
 LEAST = 0.05  # relative change of the median that is worth a line
 
 
-@dataclass(frozen=True)
-class Move:
-    """A time that changed."""
-
-    what: str  # path in the results
-    before: dict[str, Any]  # as summarise_times has it
-    after: dict[str, Any]
-    times_as_long: float  # ratio of the medians
-    slower: bool
-
-
-def compare(before: dict[str, Any], after: dict[str, Any]) -> list[Move]:
+def compare(before: dict[str, Any], after: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the times that changed beyond noise, the largest slowdown first.
 
     A time is slower when every round of the new result took longer than three quarters of the rounds of the old one
@@ -31,17 +19,18 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> list[Move]:
     Args:
         before: The JSON of a benchmark.
         after: Of the same, at another commit.
+
+    Returns:
+        For each, what it is, its summaries before and after, and the ratio of their medians, ``times_as_long``.
     """
     old, moves = dict(times_in(before)), []
     for what, new in times_in(after):
-        if what not in old:
-            continue
-        ratio = new["median_s"] / max(old[what]["median_s"], 1e-12)
-        slower = new["min_s"] > old[what]["q3_s"] and ratio > 1 + LEAST
-        faster = old[what]["min_s"] > new["q3_s"] and ratio < 1 - LEAST
-        if slower or faster:
-            moves.append(Move(what, old[what], new, ratio, slower))
-    return sorted(moves, key=lambda move: -move.times_as_long)
+        if what in old:
+            ratio = new["median_s"] / max(old[what]["median_s"], 1e-12)
+            slower = new["min_s"] > old[what]["q3_s"] and ratio > 1 + LEAST
+            if slower or (old[what]["min_s"] > new["q3_s"] and ratio < 1 - LEAST):
+                moves.append({"what": what, "before": old[what], "after": new, "times_as_long": ratio})
+    return sorted(moves, key=lambda move: -move["times_as_long"])
 
 
 def times_in(result: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -56,8 +45,3 @@ def times_in(result: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]
             if isinstance(row, dict):
                 name = ", ".join(f"{key} {row[key]}" for key in KEYS if isinstance(row.get(key), str | int))
                 yield from times_in(row, f"{path} ({name})".strip())
-
-
-def count_common(before: dict[str, Any], after: dict[str, Any]) -> int:
-    """Return the number of times that both results have."""
-    return len({what for what, _ in times_in(before)} & {what for what, _ in times_in(after)})

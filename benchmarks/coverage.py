@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from scipy.stats import beta
 from torch import Tensor
 
-from benchmarks.timing import Options, Tables
+from benchmarks.timing import Options
 from graphsnd.behavior import Deterministic, Samples, Sliced
 from graphsnd.errors import EmptyDrawError
 from graphsnd.estimation import Estimate
@@ -99,8 +100,8 @@ def measure_layout(environments: int, layout: str, effect: float, repetitions: i
         distances = distances.T if layout == "time first" else distances
         actions = torch.stack([torch.zeros_like(distances), distances], dim=-1).unsqueeze(-1)
         intervals.append(measure_team(Deterministic(actions)).population_interval)
-    about = {"team": f"{environments} environments, effect {effect}", "design": layout, "stop": "fixed size"}
-    return {**about, "kind": "over observations", **_count(intervals, 5.0)}
+    about = {"team": f"{environments} environments, effect {effect}", "design": layout}
+    return {**about, "stop": "fixed size", "kind": "over observations", **_count(intervals, 5.0)}
 
 
 def measure_identical(dimensions: int, repetitions: int, seed: int) -> dict[str, Any]:
@@ -121,13 +122,11 @@ def _try(team: Any, options: dict[str, Any]) -> Estimate | None:
 
 
 def _count(found: Sequence[Interval | None], truth: float) -> dict[str, Any]:
-    from scipy.stats import beta
-
     rounding = 1e-12 * abs(truth)  # of an exact interval, of all pairs
     intervals = [each for each in found if each is not None]
     about = {"confidence": CONFIDENCE, "repetitions": len(found), "given": len(intervals) / len(found)}
     if not intervals:
-        return {**about, "covered": None, "at_most": None, "half_width": None}
+        return about | dict.fromkeys(("covered", "at_most", "half_width"))
     count, hits = len(intervals), sum(low - rounding <= truth <= high + rounding for low, high in intervals)
     return {
         **about,
@@ -135,9 +134,3 @@ def _count(found: Sequence[Interval | None], truth: float) -> dict[str, Any]:
         "at_most": 1.0 if hits == count else float(beta.ppf(0.99, hits + 1, count - hits)),
         "half_width": sum(high - low for low, high in intervals) / count / 2,
     }
-
-
-def tables(result: dict[str, Any]) -> Tables:
-    """Return how often intervals held the truth."""
-    columns = ("team", "design", "stop", "kind", "repetitions", "given", "covered", "at_most", "half_width")
-    return {f"Coverage of {CONFIDENCE:.0%} intervals": (result["coverage"], columns)}

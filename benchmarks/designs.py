@@ -6,17 +6,14 @@ distances and evaluations: of one estimate, over all observations it uses.
 
 rmse_gain, fewer_distances, fewer_evaluations: against the paper's estimator, one Bernoulli graph with p = 0.1.
 
-matched: random agents at random observations that reach the paper's error with few evaluations and distances.
-
 time: from policies to the number, policy evaluation included; contestants take turns within a round.
-
-tolerance: seconds of three estimates with different seeds, sorted; a guaranteed 95% interval.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,13 +21,11 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
+from benchmarks.timing import Clock, Contestant, Options, race
 from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.designs import Agents, Bernoulli, Complete, Design, Matching, Regular, Ring, Uniform
-from graphsnd.errors import EmptyDrawError, InputError
+from graphsnd.errors import EmptyDrawError
 from graphsnd.estimation import measure as measure_team
-from graphsnd.estimation.moments import draw, variance
-from graphsnd.estimation.source import as_source
 from graphsnd.graphs import Graph
 from graphsnd.metric import horvitz_thompson, pairwise
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
@@ -38,8 +33,6 @@ from graphsnd.teams.saved import OBSERVATIONS
 from graphsnd.teams.team import Team
 
 PAPER = "bernoulli:0.1"
-ATTEMPTS = 50  # at a draw that has an edge
-SMALLEST = 8  # agents of a team whose designs can be compared: a tenth of its pairs is some
 
 
 @dataclass(frozen=True)
@@ -164,7 +157,7 @@ def _draw(behavior: Behavior, plan: SamplingPlan, seed: int) -> Draw | None:
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """Compare designs on random and on trained teams, and time what a tolerance takes."""
+    """Compare designs on random and on trained teams."""
     sizes, observations, draws = ((20,), 64, 5) if options.quick else ((50, 100, 500), 2048, 60)
     seed, device, compared = options.seed, options.device, []
     for n in sizes:
@@ -175,9 +168,7 @@ def measure(options: Options) -> dict[str, Any]:
         options.step(f"designs, trained team {folder.name}")
         trained, inputs = Team.load(folder, device=device), load_file(folder / OBSERVATIONS)["observations"].to(device)
         compared.append(compare_designs(trained, inputs[:observations], options, label="trained", draws=draws))
-    teams, many = ((50,), 500) if options.quick else ((1000, 10_000, 100_000), 100_000)
-    reach = options.each("to a tolerance of 1%", teams, lambda n: measure_tolerance(n, many, options))
-    return {"designs": compared, "tolerance": reach}
+    return {"designs": compared}
 
 
 def random_team(n: int, seed: int, device: torch.device) -> StackedTeam:
@@ -212,24 +203,19 @@ def compare_designs(team: Team, observations: Tensor, options: Options, *, label
     Errors are taken on one evaluation of the team; times include the evaluation, of what each design asks for.
     """
     seed = options.seed
-    if team.agents < SMALLEST:
-        raise InputError("team", f"of at least {SMALLEST} agents", team.agents, "All pairs are few enough to measure.")
     with torch.no_grad():
         behavior = team.evaluate(observations)
     truth = measure_team(behavior, design=Complete()).value
     plans = contestants(team.agents, len(observations))
     rows = [asdict(measure_errors(behavior, plan, truth, draws=draws, seed=seed)) for plan in plans]
-    paper = rows[0]
-    plans = [*plans, matched := _match_error(behavior, truth, paper["rmse"], seed)]
-    rows.append(asdict(measure_errors(behavior, matched, truth, draws=draws, seed=seed)) | {"matched": True})
     calls = [Contestant("all pairs", _timed(team, observations, SamplingPlan(Complete()), seed))]
     calls += [Contestant(str(plan), _timed(team, observations, plan, seed)) for plan in plans]
-    times = take_turns(calls, Clock(observations.device), **options.patience)
+    times = race(calls, Clock(observations.device), options.rounds)
     for row in rows:
         row["time"] = times[row["name"]]
-        row["rmse_gain"] = paper["rmse"] / row["rmse"] if row["rmse"] else None
-        row["fewer_distances"] = paper["distances"] / row["distances"]
-        row["fewer_evaluations"] = paper["evaluations"] / row["evaluations"]
+        row["rmse_gain"] = rows[0]["rmse"] / row["rmse"] if row["rmse"] else None
+        for cost in ("distances", "evaluations"):
+            row[f"fewer_{cost}"] = rows[0][cost] / row[cost]
     return {
         "team": label,
         "n": team.agents,
@@ -241,69 +227,9 @@ def compare_designs(team: Team, observations: Tensor, options: Options, *, label
     }
 
 
-def _match_error(behavior: Behavior, truth: float, rmse: float, seed: int) -> SamplingPlan:
-    """Return the numbers of agents and observations that give the same error with few evaluations and distances.
-
-    A trial of eight agents tells the variance for every other number of them. Many agents at few observations save
-    evaluations, few agents at many save distances; the smallest product of the two is taken.
-    """
-    source, generator = as_source(behavior, None, None, "auto"), torch.Generator().manual_seed(seed + 10**6)
-    n, total, trial = source.agents, source.observations, Agents(8).draw(source.agents)
-    sample = draw(source, trial, torch.randperm(total, generator=generator), generator)
-    moments, pairs = sample.moments.mean(dim=0), sample.pair_variance(trial, n)
-    between = max(0.0, sample.total_variance() - pairs)
-    best = SamplingPlan(Agents(n), max_observations=total)
-    for size in range(2, n):
-        own = variance(moments, n, math.comb(size, 2), size * math.comb(size - 1, 2))
-        # ((1 - t/T) (between + own) + t/T own) / t = rmse^2, solved for t.
-        count = math.ceil((between + own) / ((0.97 * rmse * truth) ** 2 + between / total))
-        candidate = SamplingPlan(Agents(size), max_observations=max(2, count))
-        if count <= total and _spent(candidate, n) < _spent(best, n):
-            best = candidate
-    return best
-
-
-def _spent(plan: SamplingPlan, n: int) -> float:
-    assert plan.max_observations is not None  # plans that are matched have a number
-    return plan.max_observations**2 * plan.design.evaluations(n) * plan.design.pairs(n)
-
-
 def _timed(team: Team, observations: Tensor, plan: SamplingPlan, seed: int) -> Callable[[], object]:
-    def call() -> object:
-        for attempt in range(ATTEMPTS):
-            try:
-                return plan.measure_policies(team, observations, seed=seed + attempt)
-            except EmptyDrawError:
-                continue
-        return None
+    def call() -> None:
+        with suppress(EmptyDrawError):
+            plan.measure_policies(team, observations, seed=seed)
 
     return call
-
-
-def measure_tolerance(n: int, observations: int, options: Options, *, rel_tol: float = 0.01) -> dict[str, Any]:
-    """Measure time, evaluations and interval of ``rel_tol`` for a random team, three seeds."""
-    seed, device = options.seed, options.device
-    team, inputs = random_team(n, seed, device), random_observations(observations, seed + 1, device)
-    measure_team(team, inputs, rel_tol=0.2)  # compiles what there is to compile
-    estimates = [measure_team(team, inputs, rel_tol=rel_tol, seed=seed + k) for k in range(3)]
-    return {
-        "n": n,
-        "observations": observations,
-        "rel_tol": rel_tol,
-        "seconds": sorted(one.seconds for one in estimates),
-        "evaluations": [one.policy_evaluations for one in estimates],
-        "met": [bool(one.met) for one in estimates],
-        "design": estimates[0].design,
-        "estimate": estimates[0].to_dict(),
-    }
-
-
-def tables(result: dict[str, Any]) -> Tables:
-    """Return each team's designs with their errors, costs and times, and what a tolerance takes."""
-    columns = ("name", "rmse", "rmse_gain", "distances", "evaluations", "time")
-    reach = ("n", "observations", "rel_tol", "met", "evaluations", "seconds")
-    shown: Tables = {}
-    for row in result["designs"]:
-        title = f"{row['n']:,} agents, {row['team']} team, {row['observations']:,} observations"
-        shown[title] = ([{"name": "complete", "time": row["exact_time"]}, *row["designs"]], columns)
-    return shown | {"A guaranteed interval within a tolerance, from policies on": (result["tolerance"], reach)}

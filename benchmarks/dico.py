@@ -14,8 +14,11 @@ square matrices.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
+from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
 from types import SimpleNamespace
 from typing import Any
@@ -23,9 +26,10 @@ from unittest.mock import patch
 
 import torch
 
-from benchmarks.benchmarl import PARTS, run_experiment, summarise_parts
-from benchmarks.timing import Clock, Options, Tables
+from benchmarks.timing import Clock, Options, summarise_times, take_turns
 
+PARTS = ("collection", "training", "iteration")
+DEFAULTS = {"loggers": [], "render": False, "evaluation": False, "create_json": False, "max_n_frames": None}
 TARGET, PASSES = 0.5, 5
 HELD = {"target": TARGET, "tau": 0.2}
 CASES: dict[str, dict[str, Any]] = {
@@ -49,11 +53,12 @@ def measure(options: Options) -> dict[str, Any]:
         rate = max(rate, _measure_rate(options))
         for row in rows:
             options.step(f"{row['case']}, turn {turn + 1} of {turns}")
-            times, audits, cost = _run(row["case"], agents, settings, replace(options, seed=options.seed + turn))
-            row["times"] += times
+            found, audits, cost = _run(row["case"], agents, settings, replace(options, seed=options.seed + turn))
+            row["times"] += found
             row["audits"].append(audits)
     for row in rows:
-        row |= summarise_parts(row.pop("times"))
+        times = row.pop("times")
+        row |= {part: summarise_times([each[part] for each in times]) for part in PARTS}
         held = CASES[row["case"]].get("target") is not None
         row["error"] = fmean(abs(a / TARGET - 1) for run in row["audits"] for a in run[1:]) if held else None
     operations = 2.0 * cost * agents * PASSES * frames * agents  # all networks on the observations of all agents
@@ -79,21 +84,41 @@ def _run(
     model = DiCoModelConfig(**CASES[case]) if own else None
     alone = options.device.type == "cpu" and torch.get_num_threads() == 1
     with patch("benchmarl.experiment.experiment.time", SimpleNamespace(time=process_time if alone else perf_counter)):
-        times = run_experiment(task, options, settings, [log] if own else [], model)
+        times = _run_experiment(task, options, settings, [log] if own else [], model)
     for each in times:
         each["iteration"] = each["collection"] + each["training"]  # BenchMARL's own has the audit in it
     cost = sum(each.network.deviations.cost for each in log.models().values()) if own else 0
     return times, [row["audit"] for row in log.rows], cost
 
 
+def _run_experiment(
+    task: Any, options: Options, settings: dict[str, Any], callbacks: Sequence[Any], model: Any
+) -> list[dict[str, float]]:
+    """Run BenchMARL's IPPO, with an MLP where ``model`` is None; return the seconds of each iteration but the first."""
+    from benchmarl.algorithms import IppoConfig
+    from benchmarl.experiment import Experiment, ExperimentConfig
+    from benchmarl.models import MlpConfig
+
+    few = {"on_policy_n_minibatch_iters": 1, "on_policy_n_envs_per_worker": 2} if options.quick else {}
+    devices = dict.fromkeys(("sampling_device", "train_device", "buffer_device"), str(options.device))
+    config, logged = ExperimentConfig.get_from_yaml(), []
+    for name, value in {**DEFAULTS, **devices, **few, **settings}.items():
+        setattr(config, name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # BenchMARL and TorchRL deprecate each other's names
+        plain = MlpConfig.get_from_yaml()
+        parts = {"model_config": model or plain, "critic_model_config": plain, "callbacks": list(callbacks)}
+        with TemporaryDirectory() as config.save_folder:
+            algorithm = IppoConfig.get_from_yaml()
+            experiment = Experiment(task=task, seed=options.seed, algorithm_config=algorithm, config=config, **parts)
+            experiment.logger.log = lambda numbers, step=None: logged.append(dict(numbers))
+            experiment.run()
+    times = [numbers for numbers in logged if "timers/iteration_time" in numbers]
+    return [{part: numbers[f"timers/{part}_time"] for part in PARTS} for numbers in times[1:]]
+
+
 def _measure_rate(options: Options) -> float:
     """Return the operations per second of a product of matrices."""
     side = torch.ones(2048, 2048, device=options.device)
-    return 2 * 2048**3 / min(Clock(options.device).seconds(lambda: side @ side) for _ in range(4))
-
-
-def tables(result: dict[str, Any]) -> Tables:
-    """Return the parts of an iteration by model."""
-    title = f"IPPO on dispersion with {result['agents']} agents"
-    columns = ("case", *PARTS, "training_over_without", "iteration_over_without", "error")
-    return {title: ([*result["models"], result["limit"]], columns)}
+    times = take_turns({"product": lambda: side @ side}, Clock(options.device), rounds=4)
+    return 2 * 2048**3 / min(times["product"])

@@ -1,4 +1,4 @@
-"""The figure of the benchmark of speed, drawn from the JSON of one or more machines."""
+"""Figures of the benchmarks speed and share, drawn from the JSON of one or more machines."""
 
 from __future__ import annotations
 
@@ -150,31 +150,5 @@ def _draw_crossover(ax: Axes, rows: Results) -> None:
     ax.grid()
 
 
-def samples_figure(results: Results) -> Figure:
-    """Return the bias of the distance of two sampled agents against the number of samples, a panel for each pair."""
-    rows = results[0]["bias"]
-    pairs = list(dict.fromkeys(row["pair"] for row in rows))[:3]
-    looks = {"sliced": ("as it is", VERMILLION, "o"), "sliced_debiased": ("debias=True", BLUE, "s")}
-    with styled_figure(10.0, 3.9) as figure:
-        panels = figure.subplots(1, len(pairs), sharey=True)
-        for ax, pair in zip(panels, pairs, strict=True):
-            own = [row for row in rows if row["pair"] == pair]
-            for key, (label, colour, marker) in looks.items():
-                known = [row for row in own if key in row]
-                values, errors = ([row[key][part] for row in known] for part in ("bias", "error"))
-                ax.errorbar(
-                    [row["samples"] for row in known], values, [2 * error for error in errors], label=label,
-                    color=colour, marker=marker, markersize=5, linewidth=1.6, elinewidth=1.2, capsize=2.5,
-                )  # fmt: skip
-            ax.axhline(0, color=MUTED, linewidth=1, linestyle="--", zorder=0)
-            ax.set(xscale="log", xlabel="samples of each agent", title=f"{pair}: distance {own[0]['wasserstein']:.3g}")
-            ax.set_xticks([1, 4, 16, 64, 256, 1024], ["1", "4", "16", "64", "256", "1,024"])
-            ax.minorticks_off()
-            ax.grid()
-        panels[0].set_ylabel("bias of the distance")
-        figure.legend(*panels[0].get_legend_handles_labels(), ncols=3, loc="outside lower center")
-        return figure
-
-
 # By the benchmark whose results they draw.
-FIGURES = {"speed": speed_figure, "share": share_figure, "samples": samples_figure}
+FIGURES = {"speed": speed_figure, "share": share_figure}

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import graphsnd as gs
-from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
+from benchmarks.timing import Clock, Contestant, Options, race
 
 
 def measure(options: Options) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def compare(agents: int, observations: int, options: Options) -> dict[str, Any]:
         Contestant("measured", lambda: gs.snd(gs.evaluate(modules, shown))),
         Contestant("first", lambda: gs.snd(gs.evaluate(make_modules(agents, device), shown)), alone=True),
     ]
-    times = take_turns(contestants, Clock(device), **options.patience)
+    times = race(contestants, Clock(device), options.rounds)
     ratio = times["measured"]["median_s"] / times["calls"]["median_s"]
     return {"agents": agents, "observations": observations, "measured_over_calls": ratio, "contestants": times}
 
@@ -43,10 +43,3 @@ def make_modules(agents: int, device: torch.device) -> list[nn.Module]:
     """Return networks of two hidden layers."""
     layers = lambda: [nn.Linear(18, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 2)]  # noqa: E731
     return [nn.Sequential(*layers()).to(device) for _ in range(agents)]
-
-
-def tables(result: dict[str, Any]) -> Tables:
-    """Return the times, and the two ratios."""
-    names = ("calls", "measured", "first")
-    columns = ("agents", "observations", *(f"contestants.{name}" for name in names), "measured_over_calls")
-    return {"SND of separate modules, without gradients": (result["modules"], columns)}

@@ -24,7 +24,7 @@ import torch
 
 import graphsnd as gs
 from benchmarks.calls import Case, example
-from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, take_turns
+from benchmarks.timing import Clock, Contestant, Options, make_limit, race
 
 AGENTS = {"cpu": (16, 50, 100, 500), "cuda": (16, 50, 100, 500, 2000)}
 FEATURES = (4, 8, 16, 32, 64, 128)
@@ -32,6 +32,7 @@ OBSERVATIONS = {"cpu": (1, 16, 256, 4096), "cuda": (1, 16, 256, 4096, 65536)}
 USUAL = {"cpu": 256, "cuda": 4096}  # observations where features vary, and at the crossover
 CROSSING = {"cpu": (16, 50, 100, 200, 500, 1000, 2000), "cuda": (16, 50, 100, 200, 500, 1000, 2000, 5000)}
 SAMPLED = ("tenth of the pairs", "ring:4", "agents:8")
+ROUNDS = 7  # few, because there are many cells
 LARGEST = {"cpu": 5e9, "cuda": 2e12}  # feature differences of one call, so that a cell takes a second or less
 
 
@@ -61,16 +62,11 @@ def shares(cells: Any, options: Options) -> list[dict[str, Any]]:
         behavior = example(Case(n, features), observations, options.device, options.seed)
         limit = make_limit(options.device, features)
         contestants = [Contestant("snd", lambda b=behavior: gs.snd(b), pairs), *limit]  # type: ignore[misc]
-        times = take_turns(contestants, Clock(options.device), **patience(options))
+        times = race(contestants, Clock(options.device), 2 if options.quick else ROUNDS)
         whole = [times["limit"]["min_s"] / one.pairs * pairs for one in limit if one.pairs]
         share = whole[0] / times["snd"]["min_s"] if whole else None
         rows.append({"n": n, "features": features, "observations": observations, "share": share, "contestants": times})
     return rows
-
-
-def patience(options: Options) -> dict[str, Any]:
-    """Return rounds of :func:`take_turns`: few, because there are many cells."""
-    return {"rounds": 2 if options.quick else 7, "seconds": 0.0}
 
 
 def cross(n: int, observations: int, options: Options) -> dict[str, Any]:
@@ -83,7 +79,7 @@ def cross(n: int, observations: int, options: Options) -> dict[str, Any]:
         Contestant("tenth of the pairs", lambda: gs.graph_snd(behavior, draw())),
         *(Contestant(name, lambda d=name: gs.measure(behavior, design=d)) for name in SAMPLED[1:]),  # type: ignore[misc]
     ]
-    times = take_turns(contestants, Clock(options.device), **patience(options))
+    times = race(contestants, Clock(options.device), 2 if options.quick else ROUNDS)
     return {"n": n, "observations": observations, "contestants": times}
 
 
@@ -98,13 +94,3 @@ def crossing(result: dict[str, Any], name: str) -> float | None:
         return float(rows[0]["n"])
     part = logs[last] / (logs[last] - logs[last + 1])
     return float(rows[last]["n"] * (rows[last + 1]["n"] / rows[last]["n"]) ** part)
-
-
-def tables(result: dict[str, Any]) -> Tables:
-    """Return the shares and the crossover."""
-    times = ("n", "observations", "contestants.exact", *(f"contestants.{name}" for name in SAMPLED))
-    cells = ("n", "features", "observations", "contestants.snd", "share")
-    return {
-        "Share of the limit": (result["features"] + result["observations"], cells),
-        "Exact and sampled": (result["crossover"], times),
-    }

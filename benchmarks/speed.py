@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, take_turns
+from benchmarks.timing import Clock, Contestant, Options, make_limit, race
 from graphsnd import graphs, kernels
 from graphsnd.behavior.points import Norm, Points
 
@@ -39,8 +39,7 @@ def measure(options: Options) -> dict[str, Any]:
     """Time all contestants for teams of growing size; with ``full``, on a GPU, also eq. (1) as the paper has it."""
     sizes = QUICK_AGENTS if options.quick else FULL_AGENTS if options.full else AGENTS
     rows = options.each("exact and sparse SND", sizes, lambda n: compare(n, options))
-    rates = [row["contestants"]["limit"]["pairs_per_second"] for row in rows if row["fraction_of_limit"]]
-    result = {"exact": rows, "limit_pairs_per_second": max(rates, default=None)}
+    result: dict[str, Any] = {"exact": rows}
     if options.full:
         options.step("the observations of eq. (1)")
         result["equation_1"] = _equation_1(options)
@@ -72,7 +71,7 @@ def _equation_1(options: Options) -> dict[str, Any] | None:
 def _time(points: Points, contestants: Sequence[Contestant], options: Options) -> dict[str, Any]:
     """Let contestants take turns with the limit of the device, where its compiler is installed."""
     contestants = [*contestants, *make_limit(options.device)]
-    times, fraction = take_turns(contestants, Clock(options.device), **options.patience), None
+    times, fraction = race(contestants, Clock(options.device), options.rounds), None
     if "limit" in times:
         fraction = times["fused"]["pairs_per_second"] / times["limit"]["pairs_per_second"]
     return {
@@ -80,7 +79,6 @@ def _time(points: Points, contestants: Sequence[Contestant], options: Options) -
         "observations": points.observations,
         "pairs": points.agents * (points.agents - 1) // 2,
         "features": points.values.shape[2],
-        "input_bytes": points.values.numel() * points.values.element_size(),
         "fraction_of_limit": fraction,
         "over_fused": {name: one["median_s"] / times["fused"]["median_s"] for name, one in times.items()},
         "contestants": times,
@@ -178,12 +176,3 @@ def sparse(points: Points, seed: int) -> list[Contestant]:
     pairs, notes = len(kept) * points.observations, {"probability": SAMPLED}
     same = Contestant("sparse", lambda: kernels.edge_totals(points, kept), pairs, notes=notes | {"edges": len(kept)})
     return [same, Contestant("sparse_fresh", redrawn, SAMPLED * n * (n - 1) / 2 * points.observations, notes=notes)]
-
-
-def tables(result: dict[str, Any]) -> Tables:
-    """Return the time of each contestant, and what exact SND gains over the others."""
-    names = ("pair_loop", "cdist", "fused", "fused_backward", "sparse_fresh", "sparse")
-    times = ("n", "observations", *(f"contestants.{name}" for name in names))
-    ratios = ("n", *(f"over_fused.{name}" for name in names if name != "fused"), "fraction_of_limit")
-    rows = result["exact"] + [row for row in [result.get("equation_1")] if row]
-    return {"Time of one call; Euclidean, 4 features": (rows, times), "Time of others over exact SND": (rows, ratios)}

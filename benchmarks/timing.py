@@ -1,4 +1,4 @@
-"""Timing on machines that others use too: contestants take turns, and medians with quartiles are reported.
+"""Timing on machines that others use too: calls take turns, and medians with quartiles are reported.
 
 A slow second then hits all of them alike, and the ratio of two medians survives it. On a CPU with one thread, times are
 of the processor: waiting for others, which a busy machine makes long, does not count.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -19,8 +19,6 @@ import torch
 
 from graphsnd.kernels.dispatch import available
 
-# By title: rows of a result, and the columns to show, each the path of a value such as "contestants.cdist".
-Tables = dict[str, tuple[Sequence[dict[str, Any]], Sequence[str]]]
 REPEATED = 0.01  # seconds that the repeats of one measurement should last at least
 
 
@@ -36,10 +34,9 @@ class Options:
     begin: float = field(default_factory=perf_counter)
 
     @property
-    def patience(self) -> dict[str, Any]:
-        """Rounds and seconds of :func:`take_turns`."""
-        rounds, seconds = (2, 0.0) if self.quick else (7, 5.0) if self.full else (5, 3.0)
-        return {"rounds": rounds, "seconds": seconds}
+    def rounds(self) -> int:
+        """Rounds of :func:`race`."""
+        return 2 if self.quick else 15 if self.full else 9
 
     def step(self, name: str) -> None:
         """Print the name of a part as it begins, because the whole takes minutes."""
@@ -52,6 +49,68 @@ class Options:
             self.step(f"{name}, n = {n:,}")
             rows.append(measure(n))
         return rows
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Times calls on one device: by events on a GPU, by processor time on a CPU with one thread, else on the wall."""
+
+    device: torch.device
+    wall: bool = False  # whether to use the clock on the wall everywhere, with everything done before and after
+
+    def seconds(self, call: Callable[[], object], repeats: int = 1) -> float:
+        """Return the mean seconds of a call over ``repeats`` calls in a row."""
+        cuda = self.device.type == "cuda"
+        if cuda and not self.wall:
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda.synchronize(self.device)
+            begin.record()
+            for _ in range(repeats):
+                call()
+            end.record()
+            torch.cuda.synchronize(self.device)
+            return begin.elapsed_time(end) / 1000 / repeats
+        now = perf_counter if self.wall or torch.get_num_threads() > 1 else process_time
+        wait = torch.cuda.synchronize if cuda else lambda: None
+        wait()
+        start = now()
+        for _ in range(repeats):
+            call()
+        wait()
+        return (now() - start) / repeats
+
+
+def take_turns(
+    calls: Mapping[str, Callable[[], object]],
+    clock: Clock,
+    *,
+    rounds: Mapping[str, int] | int,
+    repeats: Mapping[str, int] | int = 1,
+    warm: int = 1,
+) -> dict[str, list[float]]:
+    """Time every call once in each round that it takes part in; the one timing loop of this repository.
+
+    Every other round is played backwards, so that no call always follows the same one.
+
+    Args:
+        calls: What to time, by name.
+        clock: The device's clock.
+        rounds: Number of rounds; by name where calls take part in the first few only.
+        repeats: Calls in a row whose mean is one time; by name where they differ.
+        warm: Untimed rounds before the first one, which compile and fill caches.
+
+    Returns:
+        The seconds of every round, by name.
+    """
+    for call in [*calls.values()] * warm:
+        call()
+    turns, often = (dict.fromkeys(calls, each) if isinstance(each, int) else each for each in (rounds, repeats))
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for played in range(max(turns.values())):
+        for name in list(calls)[:: -1 if played % 2 else 1]:
+            if played < turns[name]:
+                times[name].append(clock.seconds(calls[name], often[name]))
+    return times
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,56 +134,20 @@ def make_limit(device: torch.device, features: int = 4) -> list[Contestant]:
     return [Contestant("limit", limit, limit.pairs)]
 
 
-@dataclass(frozen=True)
-class Clock:
-    """Times calls on one device."""
-
-    device: torch.device
-
-    def seconds(self, call: Callable[[], object], repeats: int = 1) -> float:
-        """Return the mean seconds of a call over ``repeats`` calls in a row."""
-        if self.device.type == "cuda":
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda.synchronize(self.device)
-            begin.record()
-            for _ in range(repeats):
-                call()
-            end.record()
-            torch.cuda.synchronize(self.device)
-            return begin.elapsed_time(end) / 1000 / repeats
-        now = process_time if torch.get_num_threads() == 1 else perf_counter
-        start = now()
-        for _ in range(repeats):
-            call()
-        return (now() - start) / repeats
-
-
-def take_turns(
-    contestants: Sequence[Contestant], clock: Clock, *, rounds: int, seconds: float
-) -> dict[str, dict[str, Any]]:
-    """Time every contestant once in each round.
-
-    Args:
-        contestants: Who takes part.
-        clock: The device's clock.
-        rounds: Rounds that are always played.
-        seconds: Up to three times the rounds are played while less than this has passed.
-
-    Returns:
-        For each name: median, min and quartiles in seconds of a whole call, and what is known about the call.
-    """
-    repeats = {}
+def race(contestants: Sequence[Contestant], clock: Clock, rounds: int) -> dict[str, dict[str, Any]]:
+    """Return median, min and quartiles in seconds of a whole call of each contestant, and what is known about it."""
+    calls, repeats = {one.name: one.call for one in contestants}, {}
     for one in contestants:
-        one.call()  # compiles, and fills caches
-        repeats[one.name] = 1 if one.alone else _repeats(one, clock)
-    times: dict[str, list[float]] = {one.name: [] for one in contestants}
-    begin = perf_counter()
-    for played in range(3 * rounds):
-        if played >= rounds and perf_counter() - begin > seconds:
-            break
-        for one in contestants:
-            times[one.name].append(clock.seconds(one.call, repeats[one.name]) / one.share)
-    return {one.name: _record(one, times[one.name]) | {"repeats": repeats[one.name]} for one in contestants}
+        one.call()
+        repeats[one.name] = 1 if one.alone else _count_repeats(one, clock)
+    times = take_turns(calls, clock, rounds=rounds, repeats=repeats, warm=0)
+    found = {}
+    for one in contestants:
+        summary = summarise_times([seconds / one.share for seconds in times[one.name]])
+        rate = None if one.pairs is None else one.pairs / summary["median_s"]
+        about = {"pairs_per_second": rate, "share_timed": one.share, "repeats": repeats[one.name]}
+        found[one.name] = summary | about | one.notes
+    return found
 
 
 def summarise_times(times: Sequence[float]) -> dict[str, Any]:
@@ -134,15 +157,9 @@ def summarise_times(times: Sequence[float]) -> dict[str, Any]:
     return {"median_s": median, "min_s": min(times), "q1_s": q1, "q3_s": q3, "rounds": len(times)}
 
 
-def _repeats(one: Contestant, clock: Clock) -> int:
+def _count_repeats(one: Contestant, clock: Clock) -> int:
     """Return how many calls in a row last long enough to be timed."""
     spent = clock.seconds(one.call)
     if spent > REPEATED:
         return 1
     return max(1, min(200, round(REPEATED / max(min(spent, clock.seconds(one.call)), 1e-7))))
-
-
-def _record(one: Contestant, times: list[float]) -> dict[str, Any]:
-    summary = summarise_times(times)
-    rate = None if one.pairs is None else one.pairs / summary["median_s"]
-    return summary | {"pairs_per_second": rate, "share_timed": one.share} | one.notes

@@ -1,34 +1,20 @@
 """How long does one iteration of training take: acting, and learning?
 
-Times are seconds, after one iteration that warms up. iteration: rollout and update, one after the other. products_s:
-what the matrix products of an update take by themselves, on a CPU; the rest of an update is what could be saved.
+Times are seconds, after one iteration that warms up. iteration: rollout and update, one after the other.
 
 Controlled runs are stacked; policies and distances are those of their estimates, for all runs together. per_run: an
 iteration divided by the runs. Those of the paper's size are timed on a GPU only.
-
-first: a new process makes a trainer and does its first iteration, of one epoch, without imports; without and then with
-the programs that Triton has compiled before.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import torch
-
-from benchmarks.timing import Clock, Options, Tables, summarise_times
-from graphsnd.rl import PRESETS, Settings, Task, Trainer
-from graphsnd.rl.independent import IndependentLearner
+from benchmarks.timing import Clock, Options, summarise_times
+from graphsnd.rl import PRESETS, Settings, Task
 
 QUICK = Task("navigation", 4, settings=Settings(steps=8, environments=4, minibatch=16))
 PAPER = PRESETS["navigation-100"]
@@ -54,8 +40,6 @@ def measure(options: Options) -> dict[str, Any]:
     if options.device.type == "cuda" and not options.quick:
         options.step("a thousand agents")
         result["large"] = time_training(LARGE, clock, seeds=(options.seed,), rounds=2)
-        options.step("first iterations")
-        result["first"] = time_first(FIFTY)
     rows = []
     for name, task in cases.items():
         options.step(f"controlled: {name}, n = {task.agents}")
@@ -83,17 +67,6 @@ def time_controlled(task: Task, clock: Clock) -> dict[str, Any]:
         "iteration_s": seconds,
         "per_run_s": seconds / len(rows),
     }
-
-
-def time_first(task: Task, device: str = "cuda") -> dict[str, float]:
-    """Time the start of controlled training in a new process, whose Triton has compiled nothing, and in another."""
-    short = dataclasses.replace(task, settings=task.settings.replace(epochs=1))
-    given = json.dumps([short.to_dict(), device])
-    with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "TRITON_CACHE_DIR": folder}
-        command = [sys.executable, "-m", "benchmarks.training", given]
-        found = [subprocess.run(command, capture_output=True, check=True, env=environment).stdout for _ in range(2)]
-    return dict(zip(("empty_cache_s", "warm_cache_s"), (float(text.split()[-1]) for text in found), strict=True))
 
 
 def time_training(preset: Task, clock: Clock, *, seeds: Sequence[int] = (0,), rounds: int = 3) -> dict[str, Any]:
@@ -128,39 +101,4 @@ def time_training(preset: Task, clock: Clock, *, seeds: Sequence[int] = (0,), ro
         "update": summarise_times([row.update_seconds for row in rows]),
         "iteration": whole,
         "frames_per_second": settings.samples * len(seeds) / whole["median_s"],
-    } | ({"products_s": time_products(trainer, clock)} if device == "cpu" else {})
-
-
-def time_products(trainer: Trainer, clock: Clock) -> float:
-    """Time the matrix products of an update: outputs, and the derivatives by weights and by what hidden layers give."""
-    seconds, settings, learner = 0.0, trainer.settings, trainer.learner
-    assert isinstance(learner, IndependentLearner)
-    for networks in (learner.policy, learner.critic):
-        block, count = networks.blocks[0], len(networks.whole.flat)
-        for place, (leaf, _) in enumerate(block.layers):
-            weight, rows = leaf.detach(), min(settings.minibatch, settings.samples)
-            seen, slopes = (torch.rand(len(weight), size, rows) for size in (weight.shape[2], weight.shape[1]))
-            factors = [(weight, seen), (slopes, seen.mT), (weight.mT, slopes)][: 3 if place else 2]
-            best = (min(clock.seconds(partial(torch.bmm, *each), 20) for _ in range(5)) for each in factors)
-            seconds += sum(best) * count / len(weight)
-    return seconds * settings.optimiser_steps
-
-
-def tables(result: dict[str, Any]) -> Tables:
-    """Return the parts of one iteration."""
-    columns = ["agents", "runs", "samples", "gradient_steps", "rollout", "update", "iteration"]
-    columns += ["products_s"] if "products_s" in result else []
-    found: Tables = {"One iteration of PPO": ([result, *([result["large"]] if "large" in result else [])], columns)}
-    if result.get("controlled"):
-        parts = ("rollout_s", "policies_s", "distances_s", "update_s", "audit_s", "iteration_s", "per_run_s")
-        found["One iteration of controlled runs"] = (result["controlled"], ("case", "agents", "runs", *parts))
-    if "first" in result:
-        found["The first iteration of controlled runs"] = ([result["first"]], tuple(result["first"]))
-    return found
-
-
-if __name__ == "__main__":
-    given, on = json.loads(sys.argv[1])
-    begin = perf_counter()
-    Task.from_dict(given, Path("arguments")).make_trainer(on).step()
-    print(perf_counter() - begin)
+    }

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
+from benchmarks.timing import Clock, Contestant, Options, race
 from graphsnd.rl.worlds import World, parse_world
 from graphsnd.rl.worlds.world import Continuous
 
@@ -72,7 +72,7 @@ def compare(case: Case, options: Options) -> dict[str, Any]:
         contestants.append(_captured(world, generator))
     if case.simulator is not None and find_spec(case.simulator) is not None:
         contestants.append(_simulator(case, world, generator))
-    times = take_turns(contestants, Clock(device), **options.patience)
+    times = race(contestants, Clock(device), options.rounds)
     best = min(times[name]["median_s"] for name in (OURS, CAPTURED) if name in times)
     other = times.get(case.simulator or "")
     return {
@@ -81,7 +81,6 @@ def compare(case: Case, options: Options) -> dict[str, Any]:
         "environments": case.environments,
         "options": case.options,
         "contestants": times,
-        "environment_steps_per_second": case.environments / best,
         "ratio": None if other is None else other["median_s"] / best,
     }
 
@@ -140,10 +139,3 @@ def _simulator(case: Case, world: World, generator: torch.Generator) -> Contesta
     rows = _random_actions(world, timed, generator).tolist()
     calls = [(each, dict(zip(each.agents, row, strict=True))) for each, row in zip(envs, rows, strict=True)]
     return Contestant("mpe2", lambda: [each.step(dict(move)) for each, move in calls], share=timed / case.environments)
-
-
-def tables(result: dict[str, Any]) -> Tables:
-    """Return a step of each world, and of the simulator where it was timed."""
-    ways = dict.fromkeys(f"contestants.{name}" for row in result["worlds"] for name in row["contestants"])
-    columns = ("world", "agents", "environments", *ways, "ratio")
-    return {"Time of one step of all environments": (result["worlds"], columns)}

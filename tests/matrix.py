@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TOOLS = ["pytest>=9", "pytest-timeout", "pytest-xdist", "hypothesis", "POT", "psutil", "pyyaml", "vendi-score"]
-FRAMEWORKS = ["benchmarl", "torchrl", "mpe2", "pettingzoo", "torchmetrics", "tensorboard", "page", "hydra"]
+FRAMEWORKS = ["benchmarl", "torchrl", "mpe2", "pettingzoo", "torchmetrics", "tensorboard", "page"]
 TORCH = "torch==2.13.0"  # of the rows that are pinned; elsewhere what the row finds
 
 

@@ -37,14 +37,6 @@ def time(seconds: dict[str, Any]) -> str:
     return f"{value:,.{0 if unit == 'µs' else max(0, 2 - math.floor(math.log10(value)))}f} {unit}"
 
 
-def small(number: float) -> str:
-    return f"{number:.0e}".replace("e-0", "e-")
-
-
-def spread(values: list[float]) -> str:
-    return " to ".join(dict.fromkeys(f"{value:.1f}" for value in (min(values), max(values))))
-
-
 def speed() -> Iterator[Line]:
     for file, name in ((CPU, "2 CPU cores"), (GPU, "H200")):
         for found in (found for found in load(f"speed/{file}")["exact"] if found["n"] not in (4, 50)):
@@ -79,53 +71,27 @@ def calls() -> Iterator[Line]:
         yield "docs/benchmarks.md", row(f"{one['n']:,}", exact, *graphs)
 
 
-def moving() -> Iterator[Line]:
-    for file, name in (("cpu", "one CPU core, processor time"), (GPU, "H200")):
-        found = load(f"moving/{file}")["moving"][1]
-        times = found["contestants"]
-        alone = ", ".join(f"{1e3 * times[f'{kind}_distances']['median_s']:.2g} ms" for kind in ("moving", "fixed"))
-        whole = (time(times[kind]) for kind in ("search", "moving", "fixed"))
-        trees = time(times["trees"]) if "trees" in times else "-"
-        yield "docs/benchmarks.md", row(name, *whole, f"{found['moving_to_fixed']:.2f}", alone, trees)
-
-
 def designs() -> Iterator[Line]:
     found = load(CPU, DESIGNS)
     for team in found["designs"]:
         graph, *_ = team["designs"]
-        ring, matched = [one for one in team["designs"] if one["name"].startswith("ring")][-1], team["designs"][-1]
-        gains = [f"{matched[key]:.0f}x" for key in ("fewer_evaluations", "fewer_distances")]
-        cells = f"{graph['rmse']:.2%}", f"{ring['rmse']:.3%} ({ring['rmse_gain']:.0f}x", ", ".join(gains)
-        first = (team["team"], team["n"]) == ("trained", 50)  # which says what the numbers are
-        last = "{} fewer evaluations, {} fewer distances".format(*gains) if first else cells[2]
-        name = f"{team['n']} agents, {team['team']}"
-        yield "docs/benchmarks.md", row(name, cells[0], f"{cells[1]}{' better' if first else ''})", last)
+        ring = [one for one in team["designs"] if one["name"].startswith("ring")][-1]
+        better = " better" if (team["team"], team["n"]) == ("trained", 50) else ""  # which says what the number is
+        cells = f"{graph['rmse']:.2%}", f"{ring['rmse']:.3%} ({ring['rmse_gain']:.0f}x{better})"
+        yield "docs/benchmarks.md", row(f"{team['n']} agents, {team['team']}", *cells)
     (team,) = (team for team in found["designs"] if (team["team"], team["n"]) == ("trained", 100))
     for name, key, digits in (
         ("one Bernoulli graph, p = 0.1", "bernoulli:0.1", 2),
         ("the same, Horvitz-Thompson", "bernoulli:0.1, horvitz-thompson", 2),
         ("matching", "matching", 2),
         ("ring of degree 8", "ring:8", 3),
-        ("3 random agents at 1,080 random observations", "agents:3, 1,080 observations", 2),
     ):
         (one,) = (one for one in team["designs"] if one["name"] == key)
         work = f"{one['distances']:,.0f}", f"{one['evaluations']:,}", f"{1e3 * one['time']['median_s']:.0f} ms"
         yield "docs/estimation.md", row(name, f"{one['rmse']:.{digits}%}", *work)
-    seconds = [f"{one['seconds'][1]:.2f} s" for one in found["tolerance"]]
-    yield "docs/benchmarks.md", "{} for 1,000 agents, {} for 10,000 and {} for 100,000".format(*seconds)
 
 
 def training() -> Iterator[Line]:
-    for one in load(f"benchmarl/learning-{CPU}")["comparison"]:
-        cells = ((f"{one[f'{part}_benchmarl']:.4f}", f"{one[f'{part}_graphsnd']:.4f}", f"{one[f'{part}_apart']:.1f}")
-                 for part in ("last", "whole"))  # fmt: skip
-        name = one["algorithm"] + (", `vmas_compatible=True`" if one["rule"] == "VMAS" else "")
-        yield "docs/training.md", row(name, *(cell for part in cells for cell in part), f"{one['overlap']:.0%}")
-    found = load("tracking/cpu-16-cores")["rows"] + load("tracking/h200")["rows"]
-    for alone, central in zip(found[::2], found[1::2], strict=True):
-        errors = (f"{one['error']:.{0 if one['error'] > 0.1 else 1}%}" for one in (alone, central))
-        alike = (f"{one['correlation']:.{3 if one['correlation'] > 0.99 else 2}f}" for one in (alone, central))
-        yield "docs/training.md", row(alone["agents"], *errors, *alike)
     gpu = load("training/h200")
     machines = (("2 CPU cores", load(f"training/{CPU}"), 2), ("H200", gpu, 3), ("H200, 1,000 agents", gpu["large"], 3))
     for name, one, digits in machines:
@@ -150,15 +116,6 @@ def frameworks() -> Iterator[Line]:
             "docs/benchmarl.md",
             f"| {one['training_over_without']:.2f} | {one['iteration_over_without']:.2f} | {error} |",
         )
-
-
-def samples() -> Iterator[Line]:
-    found = load("samples/cpu")["bias"]
-    for pair in dict.fromkeys(one["pair"] for one in found):
-        for name, key in (("default", "sliced"), ("debias", "sliced_debiased")):
-            rows = [one for one in found if one["pair"] == pair and one["samples"] in (1, 2, 4, 16, 64, 256, 1024)]
-            cells = (f"{one[key]['bias']:+.3f}" if key in one else "-" for one in rows)
-            yield "docs/samples.md", row(name, *(cell.replace("+0.000", "0.000") for cell in cells))
 
 
 def sentences() -> Iterator[Line]:
@@ -187,11 +144,6 @@ def sentences() -> Iterator[Line]:
         ("ring:4", "a new ring per observation"),
     ):
         yield page, row(label, *(f"{round(crossing(found, name) or 0, -1):,.0f}" for found in shares))
-    tasks = load(f"benchmarl/navigation-{CPU}")["tasks"]
-    stock, ours = ([one[part]["median_s"] for part in ("collection", "iteration")] for one in tasks)
-    yield page, f"collection takes {stock[0]:.1f} s with the stock VMAS task and {ours[0]:.2f} s with"
-    yield page, f"an iteration {stock[1]:.1f} s and {ours[1]:.1f} s"
-    yield page, f"takes {load(f'benchmarl/callback-{CPU}')['share']:.2%} of an iteration"
     covered = [one["covered"] for one in load(f"coverage-{CPU}", DESIGNS)["coverage"] if "asymptotic" in one["kind"]]
     yield page, f"95% intervals covered {100 * min(covered):.1f} to {max(covered):.1%} (asymptotic"
 
@@ -211,7 +163,7 @@ def crossovers() -> Iterator[Line]:
 
 @pytest.mark.parametrize(
     "lines",
-    [speed, calls, moving, designs, training, frameworks, samples, sentences, layouts, crossovers],
+    [speed, calls, designs, training, frameworks, sentences, layouts, crossovers],
     ids=lambda lines: lines.__name__,
 )
 def test_pages_say_what_the_files_do(lines: Any) -> None:

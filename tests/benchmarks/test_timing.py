@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from benchmarks.timing import Clock, Contestant, take_turns
+from benchmarks.timing import Clock, Contestant, race, take_turns
 
 CLOCK = Clock(torch.device("cpu"))
 
@@ -19,30 +19,25 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def test_contestants_take_turns_and_repeat_when_short() -> None:
-    calls: list[str] = []
-    slow = Contestant("slow", lambda: (calls.append("slow"), time.sleep(0.02)))
-    slower = Contestant("slower", lambda: (calls.append("slower"), time.sleep(0.03)))
-    found = take_turns([slow, slower], CLOCK, rounds=3, seconds=0.0)
-    assert calls[-6:] == ["slow", "slower"] * 3
-    assert found["slow"]["rounds"] == 3
-    assert 0.015 < found["slow"]["min_s"] <= found["slow"]["q1_s"] <= found["slow"]["median_s"] <= found["slow"]["q3_s"]
-    assert take_turns([Contestant("none", lambda: None)], CLOCK, rounds=2, seconds=0.0)["none"]["repeats"] == 200
+def test_calls_take_turns_backwards_in_every_other_round() -> None:
+    called: list[str] = []
+    calls = {name: lambda name=name: called.append(name) for name in "abc"}
+    times = take_turns(calls, CLOCK, rounds={"a": 3, "b": 1, "c": 3}, repeats={"a": 1, "b": 1, "c": 2}, warm=1)
+    assert "".join(called) == "abc" + "abcc" + "cca" + "acc"
+    assert {name: len(each) for name, each in times.items()} == {"a": 3, "b": 1, "c": 3}
 
 
-def test_a_part_is_scaled_up() -> None:
+def test_short_calls_are_repeated_and_parts_scaled_up() -> None:
     one = Contestant("part", lambda: time.sleep(0.01), pairs=100, share=0.1, notes={"timed": 10})
-    found = take_turns([one], CLOCK, rounds=2, seconds=0.0)["part"]
-    assert found["median_s"] > 0.1
-    assert found["pairs_per_second"] == pytest.approx(100 / found["median_s"])
-    assert found["timed"] == 10
+    found = race([one, Contestant("none", lambda: None), Contestant("alone", lambda: None, alone=True)], CLOCK, 2)
+    part = found["part"]
+    assert 0.1 < part["min_s"] <= part["q1_s"] <= part["median_s"] <= part["q3_s"]
+    assert part["pairs_per_second"] == pytest.approx(100 / part["median_s"])
+    assert (part["rounds"], part["timed"], part["share_timed"]) == (2, 10, 0.1)
+    assert (found["none"]["repeats"], found["alone"]["repeats"]) == (200, 1)
 
 
-def test_more_rounds_while_there_is_time() -> None:
-    found = take_turns([Contestant("none", lambda: None)], CLOCK, rounds=2, seconds=60.0)
-    assert found["none"]["rounds"] == 6
-
-
-def test_with_one_thread_waiting_does_not_count() -> None:
+def test_with_one_thread_waiting_does_not_count_but_on_the_wall() -> None:
     torch.set_num_threads(1)
     assert CLOCK.seconds(lambda: time.sleep(0.05)) < 0.04
+    assert Clock(CLOCK.device, wall=True).seconds(lambda: time.sleep(0.05)) > 0.04

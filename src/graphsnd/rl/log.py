@@ -1,4 +1,4 @@
-"""What is logged about every iteration: always a CSV file, other loggers on request."""
+"""What is logged about every iteration: ``metrics.csv``."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import dataclasses
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain, product, takewhile, zip_longest
+from itertools import product, takewhile, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from graphsnd.errors import InputError, MissingExtraError
+from graphsnd.errors import InputError
 from graphsnd.files import append, naming, write_whole
-from graphsnd.rl.loggers import Logger, open_logger
 from graphsnd.rl.rollout import RolloutBuffer
 
 if TYPE_CHECKING:
@@ -126,49 +124,6 @@ class CsvLog:
         self.columns = _columns(rows)
         write_rows(self.folder, rows)
         self.descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
-
-
-class RunLogs:
-    """Loggers of all runs of a training.
-
-    Args:
-        kinds: Names of :data:`~graphsnd.rl.loggers.LOGGERS`.
-        folder: Folder of the training.
-        runs: As :func:`run_folder` names them.
-        after: As in :func:`~graphsnd.rl.loggers.open_logger`.
-    """
-
-    def __init__(self, kinds: Sequence[str], folder: Path, runs: Sequence[str], *, after: int = 0) -> None:
-        self.of_run: dict[str, dict[str, Logger]] = {name: {} for name in runs}
-        for (name, held), kind in product(self.of_run.items(), kinds):
-            with _naming_logger(kind):
-                held[kind] = open_logger(kind, folder, name, after=after)
-
-    def write(self, rows: Sequence[Row]) -> None:
-        """Log every number of every row."""
-        for row in rows:
-            columns = {key: value for key, value in dataclasses.asdict(row).items() if key not in ("iteration", "seed")}
-            numbers = {key: value for key, value in columns.items() if isinstance(value, int | float)}
-            for kind, logger in self.of_run[run_folder(row)].items():
-                with _naming_logger(kind):
-                    logger.log(numbers, row.iteration)
-
-    def close(self) -> None:
-        """Close all, also where one of them fails."""
-        with ExitStack() as stack:
-            for logger in chain.from_iterable(held.values() for held in self.of_run.values()):
-                stack.callback(logger.close)
-
-
-@contextmanager
-def _naming_logger(kind: str) -> Iterator[None]:
-    """Say which logger failed: packages and servers of others have errors of their own."""
-    try:
-        yield
-    except (InputError, MissingExtraError, OSError):
-        raise
-    except Exception as error:
-        raise InputError("loggers", f"with a {kind} that works", f"{type(error).__name__}: {error}") from error
 
 
 def run_folder(row: Row | Run) -> str:

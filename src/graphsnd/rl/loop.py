@@ -26,8 +26,8 @@ from graphsnd.rl.checkpoint import (
     save_checkpoint,
     save_teams,
 )
-from graphsnd.rl.log import METRICS, CsvLog, Row, RunLogs
-from graphsnd.rl.loggers import LOGGERS
+from graphsnd.rl.log import METRICS, CsvLog, Row
+from graphsnd.rl.loggers import LOGGERS, RunLoggers
 from graphsnd.rl.task import Task
 from graphsnd.rl.trainer import Trainer, is_brief
 
@@ -79,7 +79,7 @@ def train(
         checkpoint_every: Iterations between two checkpoints; there is one at the end in any case.
         keep_teams: Whether each checkpoint leaves its teams in ``teams/iteration-*``: ``graphsnd measure FOLDER`` then
             gives diversity over training on the same observations.
-        loggers: Where to log besides: ``tensorboard``, ``wandb``, ``mlflow`` or ``csv``, a run of each for every run.
+        loggers: Where to log besides: ``tensorboard`` or ``wandb``, a run of each for every run.
         capture: Passed to :class:`~graphsnd.rl.Trainer`.
         on_row: Called with the rows of every iteration, one for each run.
         progress: Called with the number of gradient steps done in an iteration.
@@ -123,8 +123,7 @@ def train(
         stack.enter_context(limit_threads(threads))
         log = CsvLog(folder, after=trainer.iteration)
         stack.callback(log.close)
-        others = RunLogs(loggers, folder, task.run_names(), after=trainer.iteration)
-        stack.callback(others.close)
+        others = RunLoggers(loggers, folder, task.run_names(), stack, after=trainer.iteration)
         before, start = saved.seconds if saved else 0.0, perf_counter()
         begun, last = trainer.iteration, task.settings.iterations
 
