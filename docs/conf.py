@@ -54,7 +54,6 @@ html_theme = "furo"
 html_title = f"graphsnd {release}"
 html_static_path = ["_site/static"]
 html_css_files, html_favicon = ["site.css"], "_site/static/icon.svg"
-html_extra_path = ["../paper/results/verdicts.html"]
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0072B2", "color-brand-content": "#0072B2"}
     | {"color-api-name": "#0072B2", "color-api-pre-name": "#5F6771"},

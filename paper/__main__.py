@@ -1,5 +1,5 @@
 """``python -m paper``: run the paper's experiments and compare its claims with them."""
 
-from paper.cli import app
+from paper.cli import main
 
-app(prog_name="python -m paper")
+main()

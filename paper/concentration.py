@@ -29,9 +29,9 @@ from graphsnd import bounds, graphs
 from graphsnd.metric import pairwise, snd
 from graphsnd.plots.style import ESTIMATE, GREEN, INK, MUTED, ORANGE, TRUTH, styled_figure
 from graphsnd.rl.streams import hashed
-from paper.cells import Cells
 from paper.expanders import initial_team
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
+from paper.runner import Cells
 from paper.shared.draws import indicators, many_bernoulli
 from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Snapshot, at_checkpoints
 
@@ -95,23 +95,7 @@ class Data:
     enough: float | None = None  # share of pairs that Theorem 9 asks for; None at smoke scale
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """What the claims are compared with."""
-
-    hoeffding_violation: Number
-    serfling_violation: Number
-    serfling_over_hoeffding: Number
-    serfling_gap_growth: Number
-    empirical_slope: Number
-    adjusted_slope: Number
-    empirical_over_serfling: Number
-    bernoulli_violation_excess: Number
-    chernoff_ratio: Number
-    edges_for_ten_percent_share: Number | None
-
-
-def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+def run(scale: Scale, cells: Cells) -> Outcome:
     """Draw many graphs of every size for both teams."""
     draws, large = DRAWS[scale], LARGE[scale]
     settings = {"draws": draws, "sizes": SIZES, "p": PROBABILITIES, "seed": DRAW_SEED, "delta": DELTA}
@@ -193,23 +177,23 @@ def enough_edges_share(n: int, observations: int) -> float:
     return bounds.edges_for(0.1 * value, d_max, DELTA) / math.comb(n, 2)
 
 
-def summarise(data: Data) -> Numbers:
+def summarise(data: Data) -> dict[str, Number | None]:
     """Return the numbers of a run."""
     cells = [cell for team in data.teams for cell in team.cells]
     ratios = [cell.serfling / cell.hoeffding for cell in data.teams[0].cells]
     excess = [cell.beyond - cell.allowed for team in data.teams for cell in team.bernoulli]
-    return Numbers(
-        hoeffding_violation=_violation(max(cell.hoeffding_violations for cell in cells), data.draws),
-        serfling_violation=_violation(max(cell.serfling_violations for cell in cells), data.draws),
-        serfling_over_hoeffding=Number.range(ratios, "sizes"),
-        serfling_gap_growth=Number(min(a - b for a, b in itertools.pairwise(ratios))),
-        empirical_slope=_mean_slope([slope(team) for team in data.teams]),
-        adjusted_slope=_mean_slope([slope(team, adjusted=True) for team in data.teams]),
-        empirical_over_serfling=Number.range(cell.quantile / cell.serfling for cell in cells),
-        bernoulli_violation_excess=Number.range(excess),
-        chernoff_ratio=Number(data.chernoff_ratio),
-        edges_for_ten_percent_share=Number(data.enough) if data.enough else None,
-    )
+    return {
+        "hoeffding_violation": _violation(max(cell.hoeffding_violations for cell in cells), data.draws),
+        "serfling_violation": _violation(max(cell.serfling_violations for cell in cells), data.draws),
+        "serfling_over_hoeffding": Number.range(ratios, "sizes"),
+        "serfling_gap_growth": Number(min(a - b for a, b in itertools.pairwise(ratios))),
+        "empirical_slope": _mean_slope([slope(team) for team in data.teams]),
+        "adjusted_slope": _mean_slope([slope(team, adjusted=True) for team in data.teams]),
+        "empirical_over_serfling": Number.range(cell.quantile / cell.serfling for cell in cells),
+        "bernoulli_violation_excess": Number.range(excess),
+        "chernoff_ratio": Number(data.chernoff_ratio),
+        "edges_for_ten_percent_share": Number(data.enough) if data.enough else None,
+    }
 
 
 def slope(team: Team, *, adjusted: bool = False) -> tuple[float, float]:
@@ -277,4 +261,4 @@ def _draw_team(ax: Axes, team: Team, pairs: int) -> None:
 
 
 TITLE = "How far sampled pairs are from SND, and how far they may be"
-EXPERIMENT = Experiment("concentration", TITLE, run, draw, Data, Numbers)
+EXPERIMENT = Experiment("concentration", TITLE, run, draw, Data)

@@ -36,8 +36,8 @@ from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.plots.provenance import processor_name
 from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION, styled_figure
-from paper.cells import Cells
 from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.runner import Cells
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean
 from paper.shared.drawing import error_bars
 from paper.shared.rollouts import one_thread
@@ -92,27 +92,6 @@ class Data:
     sizes: list[Row]
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """What the claims are compared with; nothing without the paper's sizes."""
-
-    knn_seconds_n500: Number | None = None
-    plain_knn_seconds_n500: Number | None = None
-    slowest_over_metric_n500: Number | None = None
-    slowest_over_fused_n500: Number | None = None
-    builders_in_order: Number | None = None
-    plain_in_order: Number | None = None
-    bernoulli_over_paper: Number | None = None
-    uniform_over_paper: Number | None = None
-    regular_over_paper: Number | None = None
-    knn_over_paper: Number | None = None
-    plain_bernoulli_over_paper: Number | None = None
-    plain_uniform_over_paper: Number | None = None
-    plain_regular_over_paper: Number | None = None
-    plain_knn_over_paper: Number | None = None
-    ours_over_plain: Number | None = None
-
-
 _TABLE = (Size(50, 6, 50), Size(100, 7, 50), Size(500, 9, 20))
 SIZES: dict[Scale, Sequence[Size]] = {
     Scale.SMOKE: (Size(50, 6, 3, 3, 256), Size(100, 7, 3, 3, 256)),
@@ -121,7 +100,7 @@ SIZES: dict[Scale, Sequence[Size]] = {
 }
 
 
-def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+def run(scale: Scale, cells: Cells) -> Outcome:
     """Time builders and metric at every size, on the CPU."""
     maker = {"maker": processor_name()}
     rows = [cells.get(f"n={size.n}", asdict(size) | maker, partial(measure, size), Row) for size in SIZES[scale]]
@@ -221,22 +200,22 @@ def _team(n: int, observations: int, generator: torch.Generator) -> Gaussian:
     return Gaussian(torch.randn(shape, generator=generator), torch.rand(shape, generator=generator) + 0.1)
 
 
-def summarise(data: Data) -> Numbers:
+def summarise(data: Data) -> dict[str, Number | None]:
     """Return the numbers of a run."""
     calls = {row.n: row.calls for row in data.sizes}
     if not set(TABLE) <= set(calls):
-        return Numbers()
+        return {}
     ours, plain = ([calls[n][kind + name].seconds for n in TABLE for name in BUILDERS] for kind in ("", "plain "))
     over = [speedup(*both, medians=True) for both in zip(ours, plain, strict=True)]
-    return Numbers(
-        knn_seconds_n500=median_time(calls[LARGE]["knn"].seconds),
-        plain_knn_seconds_n500=median_time(calls[LARGE]["plain knn"].seconds),
-        slowest_over_metric_n500=_slowest_over(calls[LARGE], "loop"),
-        slowest_over_fused_n500=_slowest_over(calls[LARGE], "snd"),
-        ours_over_plain=Number.timed_range(over, "builders and sizes", pick=statistics.median),
+    return {
+        "knn_seconds_n500": median_time(calls[LARGE]["knn"].seconds),
+        "plain_knn_seconds_n500": median_time(calls[LARGE]["plain knn"].seconds),
+        "slowest_over_metric_n500": _slowest_over(calls[LARGE], "loop"),
+        "slowest_over_fused_n500": _slowest_over(calls[LARGE], "snd"),
+        "ours_over_plain": Number.timed_range(over, "builders and sizes", pick=statistics.median),
         **_compare_builders(calls, "", "builders_in_order"),
         **_compare_builders(calls, "plain ", "plain_in_order"),
-    )
+    }
 
 
 def _compare_builders(calls: dict[int, dict[str, Timing]], kind: str, order: str) -> dict[str, Number]:
@@ -294,4 +273,4 @@ def _draw_times(ax: Axes, rows: list[Row], names: Iterable[str], title: str) -> 
     ax.grid()
 
 
-EXPERIMENT = Experiment("construction", "Time to build a graph, beside the metric on it", run, draw, Data, Numbers)
+EXPERIMENT = Experiment("construction", "Time to build a graph, beside the metric on it", run, draw, Data)

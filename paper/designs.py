@@ -28,9 +28,9 @@ from graphsnd.metric import pairwise, snd
 from graphsnd.rl import PRESETS, Settings, Task, Trainer
 from graphsnd.rl.streams import hashed
 from graphsnd.teams import StackedTeam
-from paper.cells import Cells
 from paper.designs_figure import Data, Evaluations, Role, Row, TeamRows, draw_designs
 from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.runner import Cells
 from paper.shared.calls import fused_call
 from paper.shared.expected import Redrawn, bernoulli_error, regular_error
 from paper.shared.rollouts import observe, one_thread, pooled
@@ -61,19 +61,6 @@ SIZES = {
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """What claims about designs are compared with; errors are relative to those of one Bernoulli-0.1 graph."""
-
-    fresh_over_graph_rmse: Number
-    distances_needed: Number
-    evaluations_needed: Number
-    largest_design_z: Number
-    evaluations_of_graph: Number
-    evaluation_share: Number | None  # of 100 agents
-    regular_over_bernoulli_rmse: Number | None  # of trained teams
-
-
-@dataclass(frozen=True)
 class Subject:
     """A team that designs are compared on, and how to make it with its observations."""
 
@@ -90,7 +77,7 @@ class Subject:
         )
 
 
-def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+def run(scale: Scale, cells: Cells) -> Outcome:
     """Draw every design on every team, and time what all of them have in common."""
     size, folder = SIZES[scale], cells.find(COMMITTED)
     subjects = list(make_subjects(size, folder))
@@ -220,7 +207,7 @@ def measure_evaluations(subject: Subject, trials: int) -> Evaluations:
     return Evaluations(behavior.agents, seconds, touched)
 
 
-def summarise(data: Data) -> Numbers:
+def summarise(data: Data) -> dict[str, Number | None]:
     """Return the numbers of all teams; those that need 100 agents, or trained ones, are None without them."""
     teams, times, mean = data.teams, data.evaluations, statistics.fmean
     scores = [abs(row.bias) / row.bias_error for team in teams for row in team.designs if row.bias_error]
@@ -228,16 +215,16 @@ def summarise(data: Data) -> Numbers:
     regular = [team.error_ratio(Role.REGULAR) for team in teams if team.trained_seed is not None]
     distances = [team.share(Role.FEWEST_DISTANCES, "distances") for team in teams]
     evaluations = [team.share(Role.FEWEST_EVALUATIONS, "evaluations") for team in teams]
-    return Numbers(
-        fresh_over_graph_rmse=Number.range([team.error_ratio(Role.RING) for team in teams], "teams"),
-        distances_needed=Number.range(distances, "teams"),
-        evaluations_needed=Number.range(evaluations, "teams"),
-        largest_design_z=Number(max(scores), kind=f"largest of {len(scores)}"),
-        evaluations_of_graph=Number.range(times.touched, "graphs", pick=mean),
-        evaluation_share=Number.range(shares, "trials", pick=statistics.median) if times.n == 100 else None,
-        regular_over_bernoulli_rmse=Number.range(regular, "teams", pick=mean) if regular else None,
-    )
+    return {
+        "fresh_over_graph_rmse": Number.range([team.error_ratio(Role.RING) for team in teams], "teams"),
+        "distances_needed": Number.range(distances, "teams"),
+        "evaluations_needed": Number.range(evaluations, "teams"),
+        "largest_design_z": Number(max(scores), kind=f"largest of {len(scores)}"),
+        "evaluations_of_graph": Number.range(times.touched, "graphs", pick=mean),
+        "evaluation_share": Number.range(shares, "trials", pick=statistics.median) if times.n == 100 else None,
+        "regular_over_bernoulli_rmse": Number.range(regular, "teams", pick=mean) if regular else None,
+    }
 
 
 TITLE = "Beyond the paper: pairs and agents redrawn at every observation"
-EXPERIMENT = Experiment("designs", TITLE, run, draw_designs, Data, Numbers)
+EXPERIMENT = Experiment("designs", TITLE, run, draw_designs, Data)

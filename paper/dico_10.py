@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from graphsnd.rl import Task
-from paper.cells import Cells
 from paper.control.calls import MetricTimes, compute_speedups, time_calls
 from paper.control.figure import draw_study
 from paper.control.logs import gather_runs, name_sources, train_small
@@ -35,7 +34,7 @@ from paper.control.study import (
     summarise_study,
 )
 from paper.experiment import Experiment, Number, Outcome, Scale
-from paper.stacks import Stacks
+from paper.runner import Cells, Stacks
 
 AGENTS = 10
 KNN, BERNOULLI, REGULAR = "knn:3", "bernoulli:0.1", "regular:3"
@@ -88,23 +87,7 @@ class Data:
     twins: tuple[Twin, ...] = ()  # runs by the paper's protocol, and the same by ours
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """What claims about ten agents are compared with; None while runs are missing. Errors are means over seeds."""
-
-    largest_tracking_error: Number | None = None  # of the sparse arms
-    largest_audit_error: Number | None = None  # of Bernoulli and regular graphs
-    knn_audit_error: Number | None = None
-    reward_difference_knn: Number | None = None  # from all pairs
-    reward_difference_bernoulli: Number | None = None
-    reward_difference_regular: Number | None = None
-    reward_difference_unconstrained: Number | None = None
-    loop_metric_speedup: Number | None = None  # smallest over arms
-    environments_reward_difference: Number | None = None  # of controlled teams: with 600 less with 120
-    fused_metric_speedup: Number | None = None  # smallest over arms
-
-
-def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+def run(scale: Scale, cells: Cells) -> Outcome:
     """Read the runs that are there, or train a smaller study; time the metric."""
     size, twins = SIZES[scale], tuple[Twin, ...]()
     if scale is Scale.PAPER:
@@ -122,14 +105,14 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     return Outcome(data, summarise(data, scale), study.seeds, name_sources(folders, cells))
 
 
-def summarise(data: Data, scale: Scale) -> Numbers:
+def summarise(data: Data, scale: Scale) -> dict[str, Number | None]:
     """Return the numbers of a study; those of its runs are left out while some are missing."""
     study = data.study
     speedups = {} if scale is Scale.SMOKE else _speedups(data.timed)
     if (shift := average_twins(data.twins)) is not None:
         speedups["environments_reward_difference"] = shift
     if study.missing:
-        return Numbers(**speedups)
+        return {**speedups}
     arms = {cell.arm: cell for cell in summarise_arms(study.runs)}
     what = f"arms, means of {arms[REFERENCE].seeds} seeds"
     numbers = {
@@ -142,7 +125,7 @@ def summarise(data: Data, scale: Scale) -> Numbers:
         pair = compare_rewards(study.runs, arm)
         if pair and pair.interval:
             numbers[f"reward_difference_{name}"] = pair.interval
-    return Numbers(**mention_protocol(numbers, study, AGENTS), **speedups)
+    return {**mention_protocol(numbers, study, AGENTS), **speedups}
 
 
 def _speedups(timed: MetricTimes) -> dict[str, Number]:
@@ -157,4 +140,4 @@ def _speedups(timed: MetricTimes) -> dict[str, Number]:
 
 TITLE = "Ten agents held at a diversity of 0.1"
 STACKS = {**ECONOMICAL, **WHOLE}
-EXPERIMENT = Experiment("dico-10", TITLE, run, lambda data: draw_study(data.study), Data, Numbers, STACKS)
+EXPERIMENT = Experiment("dico-10", TITLE, run, lambda data: draw_study(data.study), Data, STACKS)

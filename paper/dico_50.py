@@ -24,7 +24,6 @@ import torch
 
 from graphsnd.rl import PRESETS, Settings, Task
 from graphsnd.rl.log import run_folder
-from paper.cells import Cells
 from paper.control import actions, calls, faulty_controllers
 from paper.control.actions import ActionDiversity
 from paper.control.calls import Edges, MetricTimes, StepShare
@@ -52,8 +51,8 @@ from paper.control.study import (
 )
 from paper.dico_10 import SMALL, TINY
 from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.runner import Cells, Stacks, read_or_measure
 from paper.shared.rollouts import one_thread
-from paper.stacks import Stacks, read_or_measure
 
 AGENTS, P = 50, 0.1
 BERNOULLI, THIRD = "bernoulli:0.1", "agents:4"
@@ -132,62 +131,7 @@ class Data:
     rounding: tuple[Twin, ...] = ()  # runs in TF32, and the same in bfloat16
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """What claims about fifty agents are compared with.
-
-    Those of the grid of arms, targets and seeds are None while runs are missing: a claim about all is not decided by
-    some. Those measured at full size are None at smoke scale.
-    """
-
-    # Errors of an arm: means over seeds, largest of the targets.
-    largest_tracking_error_full: Number | None = None
-    largest_tracking_error_bernoulli: Number | None = None
-    largest_audit_error_full: Number | None = None
-    largest_audit_error_bernoulli: Number | None = None
-    largest_absolute_audit_error_bernoulli: Number | None = None
-    # Both of the paper's arms together.
-    smallest_tracking_gap: Number | None = None
-    applied_off_target: Number | None = None
-    applied_largest_z: Number | None = None
-    applied_largest_sem: Number | None = None
-    largest_audit_minus_applied: Number | None = None
-    smallest_audit_minus_applied: Number | None = None
-    settling_iteration: Number | None = None
-    # Rewards by arm and target, and their differences.
-    reward_full_012: Number | None = None
-    reward_full_014: Number | None = None
-    reward_full_015: Number | None = None
-    reward_bernoulli_012: Number | None = None
-    reward_bernoulli_014: Number | None = None
-    reward_bernoulli_015: Number | None = None
-    largest_reward_gap: Number | None = None
-    smallest_reward_step: Number | None = None
-    late_reward_growth: Number | None = None
-    # Pairs of runs with the same target and seed: Bernoulli less full.
-    paired_reward_by_seed: Number | None = None
-    paired_reward_difference: Number | None = None
-    paired_reward_sem: Number | None = None
-    sign_test_p: Number | None = None
-    difference_over_seed_sd: Number | None = None
-    rollout_difference: Number | None = None
-    environment_over_controlled: Number | None = None
-    # Runs on all observations less the same on some: is the shortcut free?
-    shortcut_reward_difference: Number | None = None
-    shortcut_audit_difference: Number | None = None
-    # A controller that reads double.
-    wrong_estimator_tracking_error: Number | None = None
-    wrong_estimator_audit_error: Number | None = None
-    # Costs.
-    published_metric_share: Number | None = None
-    mean_edges: Number | None = None
-    loop_metric_speedup: Number | None = None
-    loop_time_over_paper: Number | None = None
-    fused_metric_speedup: Number | None = None
-    estimate_share: Number | None = None
-
-
-def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+def run(scale: Scale, cells: Cells) -> Outcome:
     """Read the runs that are there, or train a smaller study; then measure what is beside it."""
     size, more = SIZES[scale], dict[str, Any]()
     if scale is Scale.PAPER:
@@ -200,7 +144,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
         ratios = [action for folder in folders for action in actions.read_actions(folder)]
         make_times = partial(calls.time_calls, **_timed(size), device=torch.device("cuda"))
         timed = read_or_measure(GPU_FILE, make_times, MetricTimes, cells, here=torch.cuda.is_available())
-        more["on_gpu"] = timed and timed.value
+        more["on_gpu"] = timed and timed[1]
         sources = name_sources(folders + others + last, cells) + (f"results/{GPU_FILE}",) * (timed is not None)
     else:
         histories, folders = train_small(size.task, cells)
@@ -238,22 +182,22 @@ def _measure_beside(scale: Scale, size: Size, cells: Cells) -> tuple[Any, ...]:
     )
 
 
-def summarise(data: Data, scale: Scale) -> Numbers:
+def summarise(data: Data, scale: Scale) -> dict[str, Number | None]:
     """Return the numbers of a study and of what was measured beside it."""
     study, wrong = data.study, data.faulty.run(DOUBLED)
     both = [run for run in study.runs if run.arm in NAMES]
     grid = {} if study.missing else compare_arms(study) | _actions(data.actions)
     kind = f"reads {data.faulty.factor:g} times what is there, {data.faulty.agents} agents"
-    return Numbers(
+    return {
         **mention_protocol(grid, study, AGENTS),
         **_costs(data, in_training=scale is Scale.PAPER),
-        rollout_difference=compare_starts(both),
-        shortcut_reward_difference=average_twins(data.twins),
-        shortcut_audit_difference=average_twins(data.twins, "audit_error"),
-        wrong_estimator_tracking_error=Number(wrong.tracking_error, kind=kind),
-        wrong_estimator_audit_error=Number(wrong.audit_error, kind=kind),
-        published_metric_share=Number(calls.published_share(), kind="from the paper's times"),
-    )
+        "rollout_difference": compare_starts(both),
+        "shortcut_reward_difference": average_twins(data.twins),
+        "shortcut_audit_difference": average_twins(data.twins, "audit_error"),
+        "wrong_estimator_tracking_error": Number(wrong.tracking_error, kind=kind),
+        "wrong_estimator_audit_error": Number(wrong.audit_error, kind=kind),
+        "published_metric_share": Number(calls.published_share(), kind="from the paper's times"),
+    }
 
 
 def compare_arms(study: Study) -> dict[str, Number]:
@@ -415,5 +359,5 @@ def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
 TITLE = "Fifty agents at three diversities, full against sampled"
 STACKS = {**ECONOMICAL, **WHOLE, **FINE}
 EXPERIMENT = Experiment(
-    "dico-50", TITLE, run, lambda data: draw_study(data.study, data.faulty), Data, Numbers, STACKS, (GPU_FILE,)
+    "dico-50", TITLE, run, lambda data: draw_study(data.study, data.faulty), Data, STACKS, (GPU_FILE,)
 )

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
+
+from graphsnd.errors import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from graphsnd.rl import Task
-    from paper.cells import Cells
+    from paper.runner import Cells
 
-D = TypeVar("D")
-N = TypeVar("N")
 Z95 = 1.96  # half a 95% interval in standard errors
+# In the order of the paper, then what the paper does not have.
+NAMES = (
+    "recovery", "unbiasedness", "concentration", "training", "timing", "construction", "expanders", "theory", "mpe",
+    "dico-10", "dico-50", "designs",
+)  # fmt: skip
 PICKED = {max: "largest", min: "smallest", statistics.fmean: "mean", statistics.median: "median"}
 
 
@@ -114,37 +120,47 @@ def _split(numbers: Sequence[Number]) -> tuple[list[float], list[float], list[fl
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[D, N]):
+class Outcome:
     """What a run returns."""
 
-    data: D  # all that the figure needs
-    numbers: N  # that claims name
+    data: Any  # all that the figure needs, a dataclass
+    numbers: Mapping[str, Number | None]  # claims.yaml names them; None, or not there, where this scale cannot tell
     seeds: Sequence[int] = ()  # that were used
     sources: Sequence[str] = ()  # committed results that were read in place of a run, such as results/control/n50
 
 
 @dataclass(frozen=True)
-class Experiment(Generic[D, N]):
+class Experiment:
     """One experiment.
 
     Args:
-        name: As the command line and the folder in ``results/`` have it.
-        title: For headings.
+        name: Name for the command line, and of the folder in ``results/``.
+        title: Text for headings.
         run: Runs it, cell by cell.
         figure: Draws the data of a run.
-        data: The dataclass of the data, as :func:`~paper.rows.decode` reads it.
-        numbers: A frozen dataclass whose fields are ``Number | None``, None where a scale cannot tell. A claim in
-            ``claims.yaml`` names one of these fields.
-        stacks: Trainings whose logs it reads at paper scale, by their folders in ``results/``; see
-            :mod:`paper.stacks`.
-        files: Below ``results/``, that a machine with a GPU writes at paper scale.
+        data: Dataclass of the data, as :func:`~paper.rows.decode` reads it.
+        stacks: Trainings whose logs it reads at paper scale, by their folders in ``results/``.
+        files: Paths below ``results/`` that a machine with a GPU writes at paper scale.
     """
 
     name: str
     title: str
-    run: Callable[[Scale, Cells], Outcome[D, N]]
-    figure: Callable[[D], Figure]
-    data: type[D]
-    numbers: type[N]
+    run: Callable[[Scale, Cells], Outcome]
+    figure: Callable[[Any], Figure]
+    data: type
     stacks: Mapping[str, Task] = field(default_factory=dict)
     files: Sequence[str] = ()
+
+
+def find(name: str) -> Experiment:
+    """Return one experiment; its module is imported now.
+
+    Args:
+        name: One of :data:`NAMES`.
+
+    Raises:
+        InputError: For another name.
+    """
+    check_choice("name", name, NAMES)
+    experiment: Experiment = importlib.import_module(f"paper.{name.replace('-', '_')}").EXPERIMENT
+    return experiment

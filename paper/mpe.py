@@ -38,11 +38,11 @@ from graphsnd.metric import pairwise
 from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, styled_figure
 from graphsnd.rl import PRESETS, Task, Trainer
 from graphsnd.rl.streams import hashed
-from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.mpe_panel import DESIGNS, DRAW_SEED, QUARTER, RINGS, TENTH, THRESHOLD, PanelRow, TeamRow, measure_seed
+from paper.runner import Cells, train_cell
 from paper.shared.calls import Call, Pairs, all_pairs, fused_call, loop_call, some_pairs
-from paper.shared.rollouts import observe, one_thread, pooled, train_cell
+from paper.shared.rollouts import observe, one_thread, pooled
 from paper.shared.stopwatch import speedup, take_turns
 
 AGENTS = 10
@@ -108,31 +108,7 @@ class Data:
         return [row for row in rows if design is None or row.estimator == str(design)]
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """What the claims are compared with."""
-
-    noise_violation_bernoulli_010: Number
-    noise_violation_bernoulli_025: Number
-    noise_violation_regular_2: Number
-    noise_violation_initial: Number
-    real_over_noise_violation: Number | None  # None where no draw is off by more than the threshold
-    noise_bias_bernoulli_010: Number
-    noise_bias_bernoulli_025: Number
-    noise_bias_regular_2: Number
-    noise_bias_initial: Number
-    real_largest_z: Number
-    hoeffding_violation: Number
-    radius_over_threshold: Number
-    loop_speedup_bernoulli_010: Number
-    loop_speedup_bernoulli_025: Number
-    loop_speedup_regular_2: Number
-    loop_time_over_paper: Number
-    fused_speedup_bernoulli_010: Number
-    disconnected_share_regular_2: Number
-
-
-def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+def run(scale: Scale, cells: Cells) -> Outcome:
     """Train, evaluate the policies, draw graphs, and time them."""
     size, task = SIZES[scale], make_task(SIZES[scale])
     about = {**task.to_dict(), "seeds_of_rollout_and_noise": [ROLLOUT_SEED, NOISE_SEED]}
@@ -249,7 +225,7 @@ def _draw_for_loop(design: Bernoulli | Regular, n: int, place: int) -> Callable[
     return lambda: list(nx.random_regular_graph(RINGS.degree, n, seed=source).edges)
 
 
-def summarise(data: Data) -> Numbers:
+def summarise(data: Data) -> dict[str, Number | None]:
     """Return the numbers of a run. Speed-ups of the loop are in the paper's setting, one observation."""
     noise = {design: data.select("trained", "noise", design) for design in DESIGNS}
     shares = {design: [row.violations for row in rows] for design, rows in noise.items()}
@@ -259,26 +235,28 @@ def summarise(data: Data) -> Numbers:
     scores = [abs(row.bias) / row.bias_error for row in data.select(None, "rollout") if row.bias_error]
     below = violations[TENTH].value
     over_paper = [1000 * data.times.noise[f"loop, {call}"].mean_s / paper for call, paper in PAPER_MS.items()]
-    return Numbers(
-        noise_violation_bernoulli_010=violations[TENTH],
-        noise_violation_bernoulli_025=violations[QUARTER],
-        noise_violation_regular_2=violations[RINGS],
-        noise_violation_initial=Number.range(row.violations for row in initial),
-        real_over_noise_violation=Number(real / below, kind="means over seeds") if below else None,
-        noise_bias_bernoulli_010=_largest_bias(noise[TENTH]),
-        noise_bias_bernoulli_025=_largest_bias(noise[QUARTER]),
-        noise_bias_regular_2=_largest_bias(noise[RINGS]),
-        noise_bias_initial=_largest_bias(initial),
-        real_largest_z=Number(max(scores), kind=f"largest of {len(scores)}"),
-        hoeffding_violation=Number.range(row.hoeffding_violations_largest for row in data.panel),
-        radius_over_threshold=Number.range((row.radius / THRESHOLD for row in trained), "teams and graphs", pick=min),
-        loop_speedup_bernoulli_010=data.times.noise[f"loop, {TENTH}"].speedup,
-        loop_speedup_bernoulli_025=data.times.noise[f"loop, {QUARTER}"].speedup,
-        loop_speedup_regular_2=data.times.noise[f"loop, {RINGS}"].speedup,
-        loop_time_over_paper=Number.range(over_paper, "calls", unit="x"),
-        fused_speedup_bernoulli_010=data.times.rollout[f"fused, {TENTH}"].speedup,
-        disconnected_share_regular_2=_disconnected(data.select("trained", "rollout", RINGS)),
-    )
+    return {
+        "noise_violation_bernoulli_010": violations[TENTH],
+        "noise_violation_bernoulli_025": violations[QUARTER],
+        "noise_violation_regular_2": violations[RINGS],
+        "noise_violation_initial": Number.range(row.violations for row in initial),
+        "real_over_noise_violation": Number(real / below, kind="means over seeds") if below else None,
+        "noise_bias_bernoulli_010": _largest_bias(noise[TENTH]),
+        "noise_bias_bernoulli_025": _largest_bias(noise[QUARTER]),
+        "noise_bias_regular_2": _largest_bias(noise[RINGS]),
+        "noise_bias_initial": _largest_bias(initial),
+        "real_largest_z": Number(max(scores), kind=f"largest of {len(scores)}"),
+        "hoeffding_violation": Number.range(row.hoeffding_violations_largest for row in data.panel),
+        "radius_over_threshold": Number.range(
+            (row.radius / THRESHOLD for row in trained), "teams and graphs", pick=min
+        ),
+        "loop_speedup_bernoulli_010": data.times.noise[f"loop, {TENTH}"].speedup,
+        "loop_speedup_bernoulli_025": data.times.noise[f"loop, {QUARTER}"].speedup,
+        "loop_speedup_regular_2": data.times.noise[f"loop, {RINGS}"].speedup,
+        "loop_time_over_paper": Number.range(over_paper, "calls", unit="x"),
+        "fused_speedup_bernoulli_010": data.times.rollout[f"fused, {TENTH}"].speedup,
+        "disconnected_share_regular_2": _disconnected(data.select("trained", "rollout", RINGS)),
+    }
 
 
 def _largest_bias(rows: Sequence[PanelRow]) -> Number:
@@ -339,4 +317,4 @@ def _draw_biases(ax: Axes, data: Data) -> None:
 
 
 TITLE = "Ten agents with discrete actions: simple_spread and total variation"
-EXPERIMENT = Experiment("mpe", TITLE, run, draw, Data, Numbers)
+EXPERIMENT = Experiment("mpe", TITLE, run, draw, Data)

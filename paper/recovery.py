@@ -19,9 +19,9 @@ from graphsnd.graphs.graph import weighted_mean
 from graphsnd.metric import graph_snd, pairwise, snd
 from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, styled_figure
 from graphsnd.rl.streams import hashed
-from paper.cells import Cells
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.propositions import Propositions, backends, check_propositions, clusters
+from paper.runner import Cells
 from paper.shared.draws import many_bernoulli
 from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Snapshot, at_checkpoints
 
@@ -75,22 +75,7 @@ class Data:
     propositions: Propositions
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """What the claims are compared with."""
-
-    largest_error: Number
-    snd_growth: Number
-    nonnegativity_failures: Number
-    automorphism_error: Number
-    partition_error: Number
-    distances_beyond_edges: Number
-    knn_edges_share: Number
-    cluster_share: Number
-    cluster_share_bernoulli: Number
-
-
-def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+def run(scale: Scale, cells: Cells) -> Outcome:
     """Compute both at both checkpoints, and check the propositions."""
     draws, cases = DRAWS[scale], CASES[scale]
     settings = {"draws": draws, "cluster": CLUSTER, "probability": PROBABILITY, "seed": SEED}
@@ -139,21 +124,21 @@ def hide_clusters(behavior: Gaussian, draws: int) -> Clusters:
     return Clusters(within / exact, float(means.mean()), half)
 
 
-def summarise(data: Data) -> Numbers:
+def summarise(data: Data) -> dict[str, Number | None]:
     """Return the numbers of a run."""
     first, last = (team.routes[0].snd for team in data.teams)
     checked, hidden = data.propositions, data.teams[-1].clusters
-    return Numbers(
-        largest_error=Number.range(route.error for team in data.teams for route in team.routes),
-        snd_growth=Number(last / first, unit="x"),
-        nonnegativity_failures=Number(checked.nonnegativity_failures),
-        automorphism_error=Number(checked.renaming.change),
-        partition_error=Number(checked.partition_error),
-        distances_beyond_edges=Number(max(checked.distances_beyond_edges, key=abs)),
-        knn_edges_share=Number.range(checked.knn_edges_share, "graphs"),
-        cluster_share=Number(hidden.share),
-        cluster_share_bernoulli=Number.around(hidden.sampled, hidden.half_width, "99% interval of the mean"),
-    )
+    return {
+        "largest_error": Number.range(route.error for team in data.teams for route in team.routes),
+        "snd_growth": Number(last / first, unit="x"),
+        "nonnegativity_failures": Number(checked.nonnegativity_failures),
+        "automorphism_error": Number(checked.renaming.change),
+        "partition_error": Number(checked.partition_error),
+        "distances_beyond_edges": Number(max(checked.distances_beyond_edges, key=abs)),
+        "knn_edges_share": Number.range(checked.knn_edges_share, "graphs"),
+        "cluster_share": Number(hidden.share),
+        "cluster_share_bernoulli": Number.around(hidden.sampled, hidden.half_width, "99% interval of the mean"),
+    }
 
 
 def draw(data: Data) -> Figure:
@@ -197,4 +182,4 @@ def _draw_clusters(ax: Axes, hidden: Clusters) -> None:
     ax.set(xlim=(-0.5, 1.5), ylim=(0, 1.25), ylabel="Graph-SND / SND", title="Two clusters of agents")
 
 
-EXPERIMENT = Experiment("recovery", "Recovery on the complete graph, and the propositions", run, draw, Data, Numbers)
+EXPERIMENT = Experiment("recovery", "Recovery on the complete graph, and the propositions", run, draw, Data)

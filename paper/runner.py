@@ -1,33 +1,182 @@
-"""Run an experiment, continue one that was stopped, or leave one that is finished."""
+"""Run an experiment cell by cell, train the stacks of runs that it reads, and keep its result.
+
+A result is ``<out>/<experiment>/<scale>.json``, with its figure beside it. An experiment that is stopped goes on from
+its cells, one file for each, in ``<work>/<scale>/<experiment>``.
+
+A study is a dictionary of stacks of runs that are trained together on a GPU: the folder of a log in ``results/``, and
+the task that makes it. A stack that was stopped goes on from its checkpoint. So a study can be completed over several
+visits to a machine with a GPU, and every stack says which commits trained it.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import math
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from functools import lru_cache, partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar, cast
+
+import torch
 
 from benchmarks.provenance import verify_commit
 from graphsnd.errors import InputError
-from graphsnd.files import hold_lock, read_json, remove_parts, write_whole
-from graphsnd.plots.provenance import collect_provenance, find_commit
+from graphsnd.files import hold_lock, parse_json, read_json, remove_parts, write_whole
+from graphsnd.plots.provenance import collect_provenance, describe_hardware, find_commit
 from graphsnd.plots.style import png_bytes
-from paper.cells import Cells, date_provenance
-from paper.experiment import Experiment, Outcome, Scale
+from graphsnd.plots.training import describe_grid
+from graphsnd.rl import Task, Trainer, train
+from graphsnd.rl.checkpoint import DESCRIPTION, has_checkpoint, load_checkpoint
+from graphsnd.rl.grid import Stack, connect, run_stacks
+from graphsnd.rl.log import METRICS, read_rows
+from paper.control.actions import ACTIONS, write_actions
+from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.old_format import read_task
 from paper.rows import decode
-from paper.stacks import files_to_measure, stacks_to_train, train_stacks
-from paper.store import RESULTS, Result, read_result, result_path, write_result
 
-FINISHED = "finished"  # an empty folder among the cells of an experiment that ran to its end
+T = TypeVar("T")
+Stacks = Mapping[str, Task]
+RESULTS = Path(__file__).parent / "results"  # committed, of this checkout
 WORK = Path("runs/paper")
+ABOUT, SIGNATURES = "about.json", "made.json"
+UNKNOWN, CHANGED = "unknown", ", changed"  # what a commit is called, or ends in
+
+
+@dataclass(frozen=True)
+class Result:
+    """One experiment at one scale, as its file has it."""
+
+    experiment: str
+    title: str
+    scale: Scale
+    provenance: dict[str, Any]  # command, date, commit, dirty, hardware, versions, seeds, took_s, and that of sources
+    sources: tuple[str, ...]  # committed results that were read in place of a run
+    numbers: dict[str, Number]
+    data: Any  # what the figure draws, as JSON
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell as its file has it."""
+
+    settings: Any
+    value: Any
+    commit: str = UNKNOWN
+    seconds: float = 0.0
+    date: str = ""  # of its beginning
+    load: float | None = None  # of the machine then
+
+
+class Cells:
+    """A folder with one file for each finished cell.
+
+    Args:
+        folder: Folder of this experiment at this scale. Made if need be.
+        results: Folder of committed results, for experiments that read those of long GPU runs.
+        out: Folder for logs and measurements that will be committed; ``results`` by default.
+        step: Called with a cell's name as it begins.
+        clean: Whether cells that were made by no known commit are made again.
+        again: Whether stacks are trained and files measured again that are there.
+        ray: Address of a Ray cluster that trains stacks of runs; None for this machine.
+
+    Attributes:
+        made: The requested cells without their values: commit, seconds, date and load of each.
+        spared: Seconds that the requested cells took which were already there.
+
+    Example:
+        >>> import tempfile
+        >>> from paper.experiment import Number
+        >>> cells = Cells(Path(tempfile.mkdtemp()))
+        >>> cells.get("n=4", {"agents": 4}, lambda: Number(0.5), Number).value
+        0.5
+        >>> cells.get("n=4", {"agents": 4}, lambda: Number(0.7), Number).value  # already there, not repeated
+        0.5
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        results: Path = RESULTS,
+        out: Path | None = None,
+        step: Callable[[str], None] = lambda name: None,
+        clean: bool = False,
+        again: bool = False,
+        ray: str | None = None,
+    ) -> None:
+        self.root, self.results, self.out, self.step = folder, results, out or results, step
+        self.clean, self.again, self.ray = clean, again, ray
+        self.fresh = False  # whether work of other commits is made again
+        self.made: list[Cell] = []
+        self.spared = 0.0
+
+    def get(self, name: str, settings: dict[str, Any], make: Callable[[], T], kind: type[T]) -> T:
+        """Return a cell's value, from its file where it was made with the same settings, else made now.
+
+        Args:
+            name: A file name without its ending.
+            settings: Everything the value depends on, ready for JSON; a cell with other settings is made again.
+            make: Computes the value.
+            kind: Its type, such as ``Row`` or ``list[Row]``; see :func:`~paper.rows.decode`.
+
+        Returns:
+            The value as it is read from JSON, so that a new one and a stored one are alike.
+        """
+        path, wanted = self.root / f"{name}.json", json.loads(json.dumps(settings))
+        stored = _read_cell(path, kind)
+        if stored is not None and stored.settings == wanted and self._accepts(stored.commit):
+            self.made.append(replace(stored, settings=None, value=None))
+            self.spared += stored.seconds
+            return cast(T, stored.value)
+        self.step(name)
+        about, begin = sign(), perf_counter()
+        cell = replace(about, settings=wanted, value=make(), seconds=perf_counter() - begin)
+        self.made.append(about)
+        text = json.dumps(vars(cell), default=asdict)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text)
+        return cast(T, decode(kind, json.loads(text)["value"]))
+
+    def find(self, name: str) -> Path | None:
+        """Return where a file or folder of results is: in ``out`` where that has it, else among the committed ones."""
+        return next((path for root in (self.out, self.results) if (path := root / name).exists()), None)
+
+    def folder(self, name: str) -> Path:
+        """Return a folder of a cell's own, for work that keeps checkpoints by itself, such as training."""
+        path = self.root / name
+        unsigned = [Cell(None, None)] * path.is_dir()
+        if not all(self._accepts(cell.commit) for cell in self.signatures(name) or unsigned):
+            shutil.rmtree(path)
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def beside(self, name: str) -> Cells:
+        """Return the cells of another folder beside this one, which several experiments share; their work counts here.
+
+        Where measurements are repeated, work of other commits is not accepted.
+        """
+        shared = Cells(self.root.parent / name, results=self.results, step=self.step, clean=self.clean)
+        shared.made, shared.fresh = self.made, self.again
+        return shared
+
+    def signatures(self, name: str) -> list[Cell]:
+        """Return who worked on a :meth:`folder`: empty cells with commit, date and load."""
+        path = self.root / name / SIGNATURES
+        return cast(list[Cell], decode(list[Cell], read_json(path, SIGNATURES) if path.is_file() else []))
+
+    def _accepts(self, commit: str) -> bool:
+        unknown = commit == UNKNOWN or commit.endswith(CHANGED)
+        return not (self.clean and unknown) and not (self.fresh and commit != _describe_commit())
 
 
 def run(
-    experiment: Experiment[Any, Any],
+    experiment: Experiment,
     scale: Scale,
     *,
     out: Path = RESULTS,
@@ -42,10 +191,10 @@ def run(
     from its cells, and one that lacks trainings or measurements of a GPU goes on where there is one.
 
     Args:
-        experiment: See :func:`~paper.registry.find`.
+        experiment: See :func:`~paper.experiment.find`.
         scale: How much of it.
         out: Folder of results.
-        work: Folder of unfinished work; cells are in ``<work>/<scale>/<name>``.
+        work: Folder of unfinished work.
         again: Repeat a finished experiment from its beginning. A repetition that was stopped continues.
         ray: Address of a Ray cluster that trains the stacks that are missing at paper scale.
         step: Called with the name of each cell as it begins.
@@ -56,7 +205,7 @@ def run(
     """
     path, folder = result_path(out, experiment.name, scale), work / scale.value / experiment.name
     clean = scale is Scale.PAPER
-    cells = Cells(folder, results=RESULTS, step=step, clean=clean, out=out, again=again, ray=ray)
+    cells = Cells(folder, results=RESULTS, out=out, step=step, clean=clean, again=again, ray=ray)
     lacking = clean and (stacks_to_train(experiment.stacks, cells) or files_to_measure(experiment.files, cells))
     if path.is_file() and not again and not lacking:
         result = read_result(path)
@@ -67,12 +216,6 @@ def run(
         verify_commit("result", RESULTS.parents[1])
     folder.parent.mkdir(parents=True, exist_ok=True)
     with hold_lock(folder.with_name(f"{folder.name}.lock")):
-        if again and (folder / FINISHED).exists():
-            # Out of the way at once: cells that a kill left over would pass for those of the repetition.
-            old = folder.with_name(f"{folder.name}.old")
-            shutil.rmtree(old, ignore_errors=True)
-            folder.rename(old)
-            shutil.rmtree(old)
         remove_parts(folder)
         begin = perf_counter()
         about = collect_provenance(f"python -m paper run {experiment.name} --scale {scale.value}")
@@ -81,72 +224,283 @@ def run(
             # What was imported late may be of other sources than what was imported first.
             raise InputError("result", "to be made by the same sources from start to end", "sources that changed")
         about["took_s"] = round(perf_counter() - begin + cells.spared, 1)
-        result = _result(experiment, scale, outcome, (out, RESULTS), date_provenance(about, cells.made))
-        cells.folder(FINISHED)  # before the result, which is not looked behind once it is there
+        about = _tell_origin(date_provenance(about, cells.made), outcome, (out, RESULTS))
+        data = json.loads(json.dumps(outcome.data, default=asdict))  # the figure sees what a later reader sees
+        numbers = {name: number for name, number in outcome.numbers.items() if number is not None}
+        result = Result(experiment.name, experiment.title, scale, about, tuple(outcome.sources), numbers, data)
         path.with_suffix(".png").unlink(missing_ok=True)  # a figure of other numbers is worse than none
         write_result(result, path)
+        shutil.rmtree(folder, ignore_errors=True)  # a repetition begins at the beginning
         draw(experiment, result, path)
     return result
 
 
-def train(
-    experiment: Experiment[Any, Any],
-    names: Sequence[str] = (),
-    *,
-    out: Path = RESULTS,
-    work: Path = WORK,
-    device: str = "cuda",
-    ray: str | None = None,
-    step: Callable[[str], None] = lambda name: None,
-) -> None:
-    """Train stacks of an experiment's study at paper scale, and leave their logs in ``out``.
-
-    Args:
-        experiment: See :func:`~paper.registry.find`.
-        names: Of its stacks; all of them when there are none.
-        out: Folder of results.
-        work: Folder of unfinished work, where a training that was stopped goes on.
-        device: Where to train.
-        ray: Address of a Ray cluster on which each stack is a task.
-        step: Called with news.
-
-    Raises:
-        InputError: For unknown stacks, an experiment without any, and sources that are not those of a commit.
-    """
-    if not experiment.stacks:
-        raise InputError("NAME", "of an experiment with trainings", repr(experiment.name))
-    verify_commit("log", RESULTS.parents[1])
-    folder = work / Scale.PAPER.value / experiment.name
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with hold_lock(folder.with_name(f"{folder.name}.lock")):
-        cells = Cells(folder, results=RESULTS, step=step, clean=True, out=out, ray=ray)
-        train_stacks(experiment.stacks, names or list(experiment.stacks), cells, device=device)
-
-
-def draw(experiment: Experiment[Any, Any], result: Result, path: Path) -> None:
-    """Draw the figure of a result beside its JSON."""
-    figure = experiment.figure(decode(experiment.data, result.data))
-    write_whole(path.with_suffix(".png"), _shrink(png_bytes(figure)))
-
-
-def _shrink(png: bytes) -> bytes:
-    """Keep 256 colours, enough for a diagram, and a third of the bytes: figures are committed, and are on pages."""
+def draw(experiment: Experiment, result: Result, path: Path) -> None:
+    """Draw the figure of a result beside its JSON, in 256 colours: a third of the bytes, and enough for a diagram."""
     from PIL import Image
 
-    with Image.open(io.BytesIO(png)) as image:
-        small = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
     buffer = io.BytesIO()
+    with Image.open(io.BytesIO(png_bytes(experiment.figure(decode(experiment.data, result.data))))) as image:
+        small = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
     small.save(buffer, format="png", optimize=True)
-    return buffer.getvalue()
+    write_whole(path.with_suffix(".png"), buffer.getvalue())
 
 
-def _result(
-    experiment: Experiment[Any, Any],
-    scale: Scale,
-    outcome: Outcome[Any, Any],
-    roots: Sequence[Path],
-    about: dict[str, Any],
-) -> Result:
+def result_path(folder: Path, name: str, scale: Scale) -> Path:
+    """Return the path of an experiment's JSON; its figure has the same name and ends in ``.png``."""
+    return folder / name / f"{scale.value}.json"
+
+
+def write_result(result: Result, path: Path) -> None:
+    """Write all of it or nothing.
+
+    Raises:
+        InputError: For a number that is not finite, or whose interval does not hold together.
+    """
+    for name, number in result.numbers.items():
+        ends = [end for end in (number.low, number.value, number.high) if end is not None]
+        crossed = number.low is not None and number.high is not None and number.low > number.high
+        if crossed or not all(map(math.isfinite, ends)):
+            raise InputError(f"{result.experiment}.{name}", "finite, with low at most high", repr(number))
+    head = {"format": 1, **vars(result)}
+    data = json.dumps(head.pop("data"), allow_nan=False)
+    # What people read has a line for each value; the data may be long and has one line.
+    text = json.dumps(head, indent=1, allow_nan=False, default=_as_dict)[:-2] + ',\n "data": ' + data
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, text + "\n}\n")
+
+
+def _as_dict(row: Any) -> dict[str, Any]:
+    """Return the fields of a row for JSON; those of a number without empty ends, which most numbers have."""
+    return {name: value for name, value in vars(row).items() if name != "ends" or value}
+
+
+def read_result(path: Path) -> Result:
+    """Read what :func:`write_result` wrote.
+
+    Raises:
+        InputError: For a damaged file, or another one.
+    """
+    fix = "Remove it and run the experiment again."
+    try:
+        return cast(Result, decode(Result, parse_json(path.read_bytes())))
+    except (OSError, ValueError) as error:
+        raise InputError("FILE", "with the result of an experiment", f"{path}: {error!r}", fix) from None
+
+
+def read_results(folder: Path, name: str) -> dict[Scale, Result]:
+    """Return the results of one experiment by the scales at which it was run, the smallest first."""
+    paths = {scale: result_path(folder, name, scale) for scale in Scale}
+    return {scale: read_result(path) for scale, path in paths.items() if path.is_file()}
+
+
+def train_cell(task: Task, cells: Cells, name: str, *, device: str = "cpu") -> Trainer:
+    """Return the trainer at the end of a task: trained once, continued from its checkpoint where it was killed.
+
+    Args:
+        task: What to train.
+        cells: Where its folder is.
+        name: Name of the folder.
+        device: Where to train.
+
+    Raises:
+        InputError: When the folder holds another training.
+        KeyboardInterrupt: With the number of the signal that ended it, once the training has saved where it was.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.rl import Settings
+        >>> task = Task("navigation", 2, {}, (0,), settings=Settings(steps=4, environments=2, iterations=2))
+        >>> cells = Cells(Path(tempfile.mkdtemp()))
+        >>> train_cell(task, cells, "team").iteration, train_cell(task, cells, "team").iteration
+        (2, 2)
+    """
+    folder, signed = cells.folder(name), cells.signatures(name)
+
+    def report(rows: Sequence[Any]) -> None:
+        if len(cells.signatures(name)) == len(signed):
+            write_whole(folder / SIGNATURES, json.dumps([*signed, sign()], default=asdict))
+        cells.step(f"{name}, iteration {rows[0].iteration} of {task.settings.iterations}")
+
+    outcome = train(task, folder, device=device, resume=has_checkpoint(folder), on_row=report)
+    cells.made += cells.signatures(name)
+    if not outcome.finished:
+        raise KeyboardInterrupt(outcome.stopped)
+    return outcome.trainer
+
+
+def gather_stacks(stacks: Stacks, cells: Cells) -> list[Path]:
+    """Return the folders of those stacks that are there; a GPU here or on Ray trains the others first.
+
+    Args:
+        stacks: All of a study.
+        cells: Where unfinished trainings and results are. With ``cells.again`` all stacks are trained.
+    """
+    train_stacks(stacks, stacks_to_train(stacks, cells), cells)
+    return [folder for name, task in stacks.items() if (folder := _find_stack(name, task, cells))]
+
+
+def stacks_to_train(stacks: Stacks, cells: Cells) -> list[str]:
+    """Return those that are missing, or all with ``cells.again``; none where there is no GPU to train them."""
+    can = torch.cuda.is_available() or cells.ray is not None
+    return [name for name, task in stacks.items() if can and (cells.again or not _is_whole(name, task, cells))]
+
+
+def files_to_measure(names: Sequence[str], cells: Cells) -> list[str]:
+    """Return those that are missing, or all with ``cells.again``; none where there is no GPU to measure on."""
+    can = torch.cuda.is_available()
+    return [name for name in names if can and (cells.again or cells.find(name) is None)]
+
+
+def train_stacks(stacks: Stacks, names: Sequence[str], cells: Cells, *, device: str = "cuda") -> None:
+    """Train some stacks one after the other, or as tasks of Ray, and leave their logs in ``cells.out``.
+
+    Raises:
+        InputError: On Ray for stacks that failed.
+        KeyboardInterrupt: After Ctrl-C, once the training has saved where it was.
+    """
+    if cells.ray is None:
+        for name in names:
+            _train_stack(name, stacks[name], cells, name.replace("/", ","), device)
+    elif names:
+        _train_on_ray({name.replace("/", ","): stacks[name] for name in names}, cells, device)
+
+
+def _train_stack(name: str, task: Task, cells: Cells, cell: str, device: str) -> None:
+    """Train a stack in the folder of a cell."""
+    try:
+        train_cell(task, cells, cell, device=device)
+        if task.target and not (cells.folder(cell) / ACTIONS).is_file():
+            write_actions(cells.folder(cell), device=device)
+    finally:
+        _copy_log(task, cells, cell, name, device)
+
+
+def _train_on_ray(stacks: Stacks, cells: Cells, device: str) -> None:
+    """Train stacks, by the names of their cells, on the cluster ``cells.ray``."""
+    begin, options = perf_counter(), {"clean": cells.clean, "results": cells.results.resolve()}
+
+    def report(all_of_them: Sequence[Stack]) -> None:
+        cells.step(describe_grid(all_of_them, perf_counter() - begin))
+
+    work = partial(_work_on_ray, device=device, options=options | {"out": cells.out.resolve()})
+    with connect(cells.ray):
+        trained, stopped = run_stacks(stacks, cells.root, work, device=device, ray=cells.ray, again=True, report=report)
+    cells.made += [cell for name in stacks for cell in cells.signatures(name)]
+    if stopped:
+        raise KeyboardInterrupt(stopped)
+    if failed := [f"{each.name}: {each.error}" for each in trained if each.state == "failed"]:
+        raise InputError("stacks", "to finish", "; ".join(failed))
+
+
+def _work_on_ray(cell: str, task: Task, folder: Path, *, device: str, options: dict[str, Any]) -> int:
+    """Train a stack in the folder of one attempt."""
+    try:
+        _train_stack(cell.replace(",", "/"), task, Cells(folder.parent, **options), folder.name, device)
+    except KeyboardInterrupt as stop:
+        return int(stop.args[0]) if stop.args else signal.SIGINT
+    return 0
+
+
+def _find_stack(name: str, task: Task, cells: Cells) -> Path | None:
+    """Return the folder of a stack's log, the newer one where there are two.
+
+    Raises:
+        InputError: For the log of another task.
+    """
+    for folder in (cells.out / name, cells.results / name):
+        if (folder / METRICS).is_file():
+            path = folder / DESCRIPTION
+            if path.is_file() and read_task(path) != task:
+                raise InputError("results", f"with the stack {name}", f"the log of another task in {folder}")
+            return folder
+    return None
+
+
+def _is_whole(name: str, task: Task, cells: Cells) -> bool:
+    folder = _find_stack(name, task, cells)
+    return folder is not None and read_rows(folder)[-1].iteration >= task.settings.iterations
+
+
+def _copy_log(task: Task, cells: Cells, cell: str, name: str, device: str) -> None:
+    """Copy what numbers need out of a training's folder, the log last, and say where it was made."""
+    folder, target = cells.folder(cell), cells.out / name
+    if not (folder / METRICS).is_file():
+        return
+    command = f"python -m paper run {cells.root.name} --scale paper"
+    about = date_provenance(collect_provenance(command), cells.signatures(cell))
+    saved = load_checkpoint(folder)
+    about |= {"seeds": list(task.seeds), "device": device, "took_s": round(saved.seconds, 1)}
+    about |= {"iterations": saved.iteration, "task": task.to_dict()}
+    # Teams of independent policies are measured again; those of a controlled run would be too large to keep.
+    teams = [] if task.target else [f"{name}/*" for name in task.run_names()]
+    for pattern in (DESCRIPTION, ACTIONS, *teams, METRICS):
+        for path in folder.glob(pattern):
+            (target / path.relative_to(folder)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target / path.relative_to(folder))
+    write_whole(target / ABOUT, json.dumps(about, indent=1) + "\n")
+
+
+def read_or_measure(
+    name: str, make: Callable[[], T], kind: type[T], cells: Cells, *, here: bool, seeds: Sequence[int] = ()
+) -> tuple[dict[str, Any], T] | None:
+    """Return provenance and value of ``results/<name>``; where it is missing, or again, measure and write it.
+
+    Args:
+        name: Path of a JSON file below the folder of results.
+        make: Measures it, cell by cell.
+        kind: Type of what it returns.
+        cells: Where results are.
+        here: Whether this machine can measure it. If not, a file that is missing gives None.
+        seeds: Seeds that it uses, for the file.
+    """
+    path = cells.find(name)
+    if here and (cells.again or path is None):
+        begun, spared, begin, value = len(cells.made), cells.spared, perf_counter(), make()
+        command = f"python -m paper run {cells.root.name} --scale paper"
+        about = date_provenance(collect_provenance(command), cells.made[begun:]) | {"seeds": list(seeds)}
+        about["took_s"] = round(perf_counter() - begin + cells.spared - spared, 1)
+        path = cells.out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps({"provenance": about, "value": value}, default=asdict) + "\n")
+    if path is None:
+        return None
+    read = decode(dict[str, Any], read_json(path, name))
+    return read["provenance"], cast(T, decode(kind, read["value"]))
+
+
+def _read_cell(path: Path, kind: Any) -> Cell | None:
+    """Return a cell; None where there is none, or a damaged one, which is made again."""
+    try:
+        cell: Cell = decode(Cell, parse_json(path.read_bytes()))
+        return replace(cell, value=decode(kind, cell.value))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def sign() -> Cell:
+    """Return an empty cell of now: commit, date and load."""
+    date = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return Cell(None, None, _describe_commit(), date=date, load=describe_hardware()["load"])
+
+
+def date_provenance(about: dict[str, Any], made: Sequence[Cell]) -> dict[str, Any]:
+    """Say when cells were measured, on how busy a machine, and by which commits: a resumed run may have several."""
+    dates, loads = [cell.date for cell in made if cell.date], [cell.load for cell in made if cell.load is not None]
+    hardware = about["hardware"] | {"load": max(loads, default=about["hardware"]["load"])}
+    dated = {"date": min([about["date"], *dates]), "hardware": hardware, "cells": sorted({one.commit for one in made})}
+    return about | dated
+
+
+@lru_cache(maxsize=1)
+def _describe_commit() -> str:
+    """Return the commit that runs, and whether sources were changed since."""
+    about = find_commit()
+    return f"{about['commit'] or UNKNOWN}{CHANGED if about['dirty'] else ''}"
+
+
+def _tell_origin(about: dict[str, Any], outcome: Outcome, roots: Sequence[Path]) -> dict[str, Any]:
+    """Return the provenance of a result with its seeds, and with what the results that it read say about themselves."""
     del about["seed"]
     about["seeds"] = [int(seed) for seed in outcome.seeds]
     about["sources"] = {source: _origin_of(source, roots) for source in outcome.sources}
@@ -156,16 +510,14 @@ def _result(
         about |= {"date": min(origin["date"] for origin in origins), "hardware": hardware}
         about["cells"] = sorted({origin["commit"] for origin in origins})
         about["took_s"] = round(sum(origin.get("took_s", 0.0) for origin in origins), 1)
-    data = json.loads(json.dumps(outcome.data, default=asdict))  # the figure sees what a later reader sees
-    numbers = {name: number for name, number in vars(outcome.numbers).items() if number is not None}
-    return Result(experiment.name, experiment.title, scale, about, tuple(outcome.sources), numbers, data)
+    return about
 
 
 def _origin_of(source: str, roots: Sequence[Path]) -> dict[str, Any] | None:
     """Return what a result that was read says about its own making; None where it says nothing."""
     places = [root / source.removeprefix("results/") for root in roots]
     path = next((place for place in places if place.exists()), places[-1])
-    path = path / "about.json" if path.is_dir() else path
+    path = path / ABOUT if path.is_dir() else path
     if path.suffix != ".json" or not path.is_file():
         return None
     about = decode(dict[str, Any], read_json(path, path.name))

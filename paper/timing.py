@@ -36,16 +36,15 @@ from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.plots.provenance import collect_provenance, describe_hardware
 from graphsnd.plots.style import GREEN, INK, MUTED, ORANGE, VERMILLION, group_look, styled_figure
-from paper.cells import Cells
 from paper.control.study import pair
 from paper.expanders.ablation import OBSERVATION_SEED, POLICY_SEED, initial_team
 from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.runner import Cells, read_or_measure
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
 from paper.shared.drawing import error_bars
 from paper.shared.navigation import checkpoints, snapshot
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import BLOCKS, CPU, Timing, mean_time, speedup, take_turns
-from paper.stacks import read_or_measure
 
 GRAPH_SEED = 44
 WARM_CALLS, WARM_PAIRS = 3, 50
@@ -104,25 +103,6 @@ class Data:
     machines: dict[str, Machine]  # "cpu" and perhaps "gpu"
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """What the claims are compared with; None for sizes that were not timed."""
-
-    cpu_loop_speedup_p01: Number | None = None
-    cpu_loop_speedup_p01_least: Number | None = None
-    cpu_loop_speedup_p1: Number | None = None
-    cpu_loop_step_ratio: Number | None = None
-    cpu_fused_speedup_n100: Number | None = None
-    cpu_exact_fused_advantage_n100: Number | None = None
-    gpu_loop_law_error: Number | None = None
-    gpu_loop_exponent: Number | None = None
-    gpu_loop_seconds_n500: Number | None = None
-    gpu_sampled_seconds_n500: Number | None = None
-    gpu_loop_speedup_n500: Number | None = None
-    gpu_fused_speedup_n500: Number | None = None
-    exact_fused_advantage_n500: Number | None = None
-
-
 def _tiny(n: int) -> Size:
     return Size(n, 1024, BLOCKS, (0.1, 1.0), fused_trials=BLOCKS)
 
@@ -143,7 +123,7 @@ GPU_SIZES: dict[Scale, Sequence[Size]] = {
 }
 
 
-def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+def run(scale: Scale, cells: Cells) -> Outcome:
     """Time every size on this machine's CPU and GPU; at paper scale read those that were timed before."""
     gpu, cpu = torch.device("cuda"), partial(_time_cpu, scale, cells)
     seeds, here = (POLICY_SEED, OBSERVATION_SEED, GRAPH_SEED), torch.cuda.is_available()
@@ -154,9 +134,9 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
         rows = {name: one for name, one in read.items() if one is not None}
         on_cpu = read_or_measure(CPU_FILE, cpu, list[Row], here=True, **options)
         assert on_cpu is not None
-        machines = {"cpu": Machine(on_cpu.provenance, on_cpu.value)}
+        machines = {"cpu": Machine(*on_cpu)}
         if rows:
-            machines["gpu"] = Machine([*rows.values()][-1].provenance, [one.value for one in rows.values()])
+            machines["gpu"] = Machine([*rows.values()][-1][0], [value for _, value in rows.values()])
         sources = tuple(f"results/{name}" for name in (*rows, CPU_FILE))
     else:
         origin, sources = collect_provenance("python -m paper run timing", GRAPH_SEED), ()
@@ -258,11 +238,11 @@ def _warm(team: Gaussian, fused: dict[str, Call]) -> None:
             call()
 
 
-def summarise(data: Data) -> Numbers:
+def summarise(data: Data) -> dict[str, Number | None]:
     """Return every number whose sizes were timed."""
     cpu, gpu = ([] if name not in data.machines else data.machines[name].sizes for name in ("cpu", "gpu"))
     by_size, on_gpu = ({row.n: row for row in rows} for rows in (cpu, gpu))
-    numbers: dict[str, Number] = {}
+    numbers: dict[str, Number | None] = {}
     if all(n in by_size for n in SMALL):
         numbers |= _small_numbers([by_size[n] for n in SMALL])
     if all(n in on_gpu for n in LARGE):
@@ -274,7 +254,7 @@ def summarise(data: Data) -> Numbers:
         numbers["gpu_loop_speedup_n500"] = on_gpu[500].sampled("loop", 0.1)
         numbers["gpu_fused_speedup_n500"] = on_gpu[500].sampled("fused", 0.1)
         numbers["exact_fused_advantage_n500"] = on_gpu[500].ratio("loop, p=0.1", "fused, all pairs")
-    return Numbers(**numbers)
+    return numbers
 
 
 def _small_numbers(rows: list[Row]) -> dict[str, Number]:
@@ -373,4 +353,4 @@ def _draw_times(ax: Axes, machine: Machine) -> None:
 
 
 TITLE = "Time of a metric call: loop over pairs against fused kernel"
-EXPERIMENT = Experiment("timing", TITLE, run, draw, Data, Numbers, files=tuple(_name_files(Scale.PAPER)))
+EXPERIMENT = Experiment("timing", TITLE, run, draw, Data, files=tuple(_name_files(Scale.PAPER)))

@@ -43,13 +43,12 @@ from graphsnd.rl.trainer import independent
 from graphsnd.rl.worlds import World
 from graphsnd.teams import StackedTeam
 from graphsnd.teams.team import Team
-from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
+from paper.runner import Cells, gather_stacks, read_or_measure, train_cell
 from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean, some_pairs
 from paper.shared.expected import bernoulli_error
-from paper.shared.rollouts import as_gaussian, observe, on_own, one_thread, pooled, train_cell
+from paper.shared.rollouts import as_gaussian, observe, on_own, one_thread, pooled
 from paper.shared.stopwatch import Timing, speedup, take_turns
-from paper.stacks import gather_stacks, read_or_measure
 
 COMMITTED, TRIALS_FILE = "training/navigation-100", "training/trials.json"
 ROLLOUT_SEED, GRAPH_SEED = 42, 88
@@ -154,26 +153,7 @@ class Data:
         return {seed: [row for row in self.log if row.seed == seed] for seed in {row.seed: 0 for row in self.log}}
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """What the claims are compared with."""
-
-    largest_gap: Number
-    curve_correlation: Number | None  # None for curves of two points
-    snd_growth: Number
-    own_observation_error: Number
-    final_snd_own_observations: Number
-    fused_speedup: Number
-    loop_speedup: Number
-    # The trial as the published code learns, each policy on its own observations; at the end, and where its entropy is
-    # that of the published policies at their end. And at the end of one that has the clipped actions alone.
-    final_snd_clipped: Number | None = None
-    final_snd_clipped_alone: Number | None = None
-    matched_snd_clipped: Number | None = None
-    matched_reward_clipped: Number | None = None
-
-
-def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+def run(scale: Scale, cells: Cells) -> Outcome:
     """Train, or read the log of the committed run; then measure the first and the last team of every seed."""
     size, sources, trials = SIZES[scale], tuple[str, ...](), None
     with one_thread():
@@ -196,7 +176,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
             times.append(cells.get(f"times,seed={seed}", about, make, SeedTimes))
     rows = [row for row in read_rows(folder) if row.snd is not None]
     log = [LogRow(**{one.name: getattr(row, one.name) for one in fields(LogRow)}) for row in rows]
-    tried = trials.value if trials else []
+    tried = trials[1] if trials else []
     data = Data(task.to_dict(), task.settings.diversity_probability, log, ends, times, tried)
     return Outcome(data, summarise(data), task.seeds, sources)
 
@@ -310,7 +290,7 @@ def last_team(folder: Path, seed: int) -> StackedTeam:
     return team
 
 
-def summarise(data: Data) -> Numbers:
+def summarise(data: Data) -> dict[str, Number | None]:
     """Return the numbers of a run."""
     runs, last = data.by_seed().values(), max(end.iteration for end in data.ends)
     sizes = [abs(row.gap) for row in data.log if row.graph_snd]  # a graph without an edge has no gap
@@ -318,16 +298,16 @@ def summarise(data: Data) -> Numbers:
     likeness = [float(np.corrcoef(np.array(curve).T)[0, 1]) for curve in curves]
     ends, mean = [end for end in data.ends if end.iteration == last], statistics.fmean
     fused = [row.snd_seconds / row.graph_snd_seconds for row in data.log]
-    return Numbers(
-        largest_gap=Number(max(sizes), kind=f"largest of {len(sizes)}"),
-        curve_correlation=Number.range(likeness, "seeds", pick=min) if likeness else None,
-        snd_growth=Number.range((rows[-1].snd / rows[0].snd for rows in runs), "seeds", pick=min, unit="x"),
-        own_observation_error=Number.range((abs(end.own_snd / end.snd - 1) for end in ends), "seeds", pick=mean),
-        final_snd_own_observations=Number.range((end.own_snd for end in ends), "seeds", pick=mean),
-        fused_speedup=Number.range(fused, "measurements", pick=statistics.median, unit="x"),
-        loop_speedup=Number.timed([times.speedup() for times in data.times], "seeds", pick=statistics.median),
+    return {
+        "largest_gap": Number(max(sizes), kind=f"largest of {len(sizes)}"),
+        "curve_correlation": Number.range(likeness, "seeds", pick=min) if likeness else None,
+        "snd_growth": Number.range((rows[-1].snd / rows[0].snd for rows in runs), "seeds", pick=min, unit="x"),
+        "own_observation_error": Number.range((abs(end.own_snd / end.snd - 1) for end in ends), "seeds", pick=mean),
+        "final_snd_own_observations": Number.range((end.own_snd for end in ends), "seeds", pick=mean),
+        "fused_speedup": Number.range(fused, "measurements", pick=statistics.median, unit="x"),
+        "loop_speedup": Number.timed([times.speedup() for times in data.times], "seeds", pick=statistics.median),
         **_trial_numbers(data.trials),
-    )
+    }
 
 
 def _trial_numbers(trials: Sequence[TrialRow]) -> dict[str, Number]:
@@ -432,4 +412,4 @@ def _draw_trials(ax: Axes, data: Data) -> None:
 
 
 TITLE = "One hundred agents in training: sampled against full SND"
-EXPERIMENT = Experiment("training", TITLE, run, draw, Data, Numbers, STACKS, (TRIALS_FILE,))
+EXPERIMENT = Experiment("training", TITLE, run, draw, Data, STACKS, (TRIALS_FILE,))

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 SITE = Path(__file__).parents[1] / "site"
-# The page of verdicts is the paper's, and has tests of its own.
-PAGES = sorted(page.relative_to(SITE).as_posix() for page in SITE.rglob("*.html") if page.name != "verdicts.html")
+PAGES = sorted(page.relative_to(SITE).as_posix() for page in SITE.rglob("*.html"))
 
 pytestmark = [
     pytest.mark.browser,

@@ -13,7 +13,6 @@ from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
-COPIED = {"paper/results/verdicts.html": "verdicts.html"}  # html_extra_path
 
 
 def point_to_repository(app: Any, page: str, content: list[str]) -> None:
@@ -21,8 +20,6 @@ def point_to_repository(app: Any, page: str, content: list[str]) -> None:
 
     def rewrite(match: re.Match[str]) -> str:
         text, path = match[1], match[2].removeprefix("../") if match[2].startswith("../") else f"docs/{match[2]}"
-        if (target := next((place for file, place in COPIED.items() if path == file), None)) is not None:
-            return f'<a href="{target}">{text}</a>'
         if not (ROOT / path).exists():
             logger.warning("%s links to %s, which does not exist", page, path)
         return f'<a href="../{path}">{text}</a>'  # from site/, where the pages are built

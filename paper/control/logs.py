@@ -18,9 +18,8 @@ from graphsnd.errors import InputError
 from graphsnd.rl import Task
 from graphsnd.rl.control import Run
 from graphsnd.rl.log import Row, read_rows
-from paper.cells import Cells
-from paper.shared.rollouts import one_thread, train_cell
-from paper.stacks import Stacks, gather_stacks
+from paper.runner import Cells, Stacks, gather_stacks, train_cell
+from paper.shared.rollouts import one_thread
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -66,7 +65,7 @@ def split_runs(rows: Iterable[Row]) -> list[History]:
 
 
 def gather_runs(stacks: Stacks, cells: Cells) -> tuple[list[History], list[Path]]:
-    """Return the runs of a study's stacks and the folders of their logs; see :func:`~paper.stacks.gather_stacks`."""
+    """Return the runs of a study's stacks and the folders of their logs; see :func:`~paper.runner.gather_stacks`."""
     folders = gather_stacks(stacks, cells)
     return read_histories(folders), folders
 

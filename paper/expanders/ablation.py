@@ -26,7 +26,6 @@ from torch import Tensor
 from graphsnd.behavior import Behavior
 from graphsnd.metric import pairwise
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
-from paper.cells import Cells
 from paper.expanders.comparison import (
     Cost,
     Data,
@@ -41,8 +40,9 @@ from paper.expanders.comparison import (
 )
 from paper.expanders.families import FOUR, SEEDS, SIZES, Family, build, degrees
 from paper.expanders.figure import draw_expanders
-from paper.expanders.numbers import Numbers, summarise
+from paper.expanders.numbers import summarise
 from paper.experiment import Experiment, Outcome, Scale
+from paper.runner import Cells
 from paper.shared.calls import Answers, Call, fused_call, loop_call, loop_mean
 from paper.shared.rollouts import as_gaussian, on_own, one_thread, pooled
 from paper.shared.stopwatch import take_turns
@@ -155,7 +155,7 @@ class Subject:
             return Distances.of(pairwise(behavior).double().cpu()), mean_actions(behavior).cpu()
 
 
-def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+def run(scale: Scale, cells: Cells) -> Outcome:
     """Summarise every graph, then compare every team on every graph."""
     plan = PLANS[scale]
     small = cells.get("small", {"version": 1}, measure_small_graphs, SmallGraphs)
@@ -249,4 +249,4 @@ def _round(row: Row) -> Row:
     return replace(row, **values)
 
 
-EXPERIMENT = Experiment("expanders", "Graph families at equal numbers of edges", run, draw_expanders, Data, Numbers)
+EXPERIMENT = Experiment("expanders", "Graph families at equal numbers of edges", run, draw_expanders, Data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from paper.expanders.comparison import Data, Row, select, sizes_and_degrees
 from paper.expanders.families import FOUR, SIZES, Family, degrees
@@ -16,40 +15,7 @@ BASELINES = (Family.BERNOULLI, Family.UNIFORM, Family.KNN, Family.UNION)
 Rows = Sequence[Row]
 
 
-@dataclass(frozen=True)
-class Numbers:
-    """What claims about the ablation are compared with; None where the sizes that it needs were not run."""
-
-    # Graphs whose index is known by hand.
-    forwarding_complete: Number | None = None
-    ordered_over_true_c5: Number | None = None
-    fractional_over_integral_c4: Number | None = None
-    # Counts of graphs and teams on which a bound does not hold.
-    distortion_violations: Number | None = None
-    spectral_violations: Number | None = None
-    probabilistic_violations: Number | None = None
-    # Fresh teams on shared observations.
-    knn_edges_over_matched: Number | None = None
-    regular_over_uniform_sd: Number | None = None
-    regular_ratio_deviation: Number | None = None
-    regular_ratio_deviation_n500_d9: Number | None = None
-    regular_tightest_share: Number | None = None
-    ratio_spread_exponent: Number | None = None
-    rho_growth: Number | None = None
-    spectral_bound_growth: Number | None = None
-    spectral_over_observed: Number | None = None
-    forwarding_scaled_spread: Number | None = None
-    baseline_over_regular_smallest_n500: Number | None = None
-    baseline_over_regular_largest_n500: Number | None = None
-    # Each policy on observations of its own.
-    own_observation_ratio_deviation: Number | None = None
-    # Trained teams.
-    trained_ratio_deviation: Number | None = None
-    trained_tightest_degrees: Number | None = None
-    trained_over_synthetic_difference: Number | None = None
-
-
-def summarise(data: Data) -> Numbers:
+def summarise(data: Data) -> dict[str, Number | None]:
     """Return everything that these rows decide; what needs a size that was not measured is left out."""
     small, initial, own = data.small, data.rows(trained=False, own=False), data.rows(trained=False, own=True)
     shared = [row for team in data.teams if not team.own for row in team.rows]
@@ -59,15 +25,15 @@ def summarise(data: Data) -> Numbers:
         whole = {**_closeness(initial), **_spectral(initial), **scaling(initial), **baselines(initial)}
         whole["own_observation_ratio_deviation"] = _deviation(select(own, Family.REGULAR))
         whole |= _trained_numbers(data, initial)
-    return Numbers(
-        forwarding_complete=Number(small.complete),
-        ordered_over_true_c5=Number(small.ring_5_ordered / small.ring_5, unit="x"),
-        fractional_over_integral_c4=Number(small.ring_4_fractional / small.ring_4),
-        knn_edges_over_matched=Number.range(union, "sizes and degrees", unit="x"),
-        regular_over_uniform_sd=_exact_advantage(initial),
+    return {
+        "forwarding_complete": Number(small.complete),
+        "ordered_over_true_c5": Number(small.ring_5_ordered / small.ring_5, unit="x"),
+        "fractional_over_integral_c4": Number(small.ring_4_fractional / small.ring_4),
+        "knn_edges_over_matched": Number.range(union, "sizes and degrees", unit="x"),
+        "regular_over_uniform_sd": _exact_advantage(initial),
         **violations(shared),
         **whole,
-    )
+    }
 
 
 def violations(rows: Rows) -> dict[str, Number]:

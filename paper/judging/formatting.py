@@ -15,7 +15,7 @@ from graphsnd.plots.tables import table
 from paper.experiment import Number
 from paper.judging.claims import Kind
 from paper.judging.verdicts import Judged, Verdict, count_kinds
-from paper.store import Result
+from paper.runner import Result
 
 # A colour and a sign for each verdict, so that none depends on colour alone.
 LOOKS = {

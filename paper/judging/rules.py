@@ -42,6 +42,19 @@ class Condition:
     test: str  # a key of INTERVAL or of VALUE
     ends: Ends
 
+    @classmethod
+    def read(cls, interval: bool, test: str, limit: Any) -> Condition:
+        """Return a condition from the name of its test, and one limit or a list of two.
+
+        Raises:
+            InputError: For an unknown test, and for limits that are not those of the test.
+        """
+        ends = tuple(float(end) for end in (limit if isinstance(limit, list) else [limit]))
+        known: dict[str, Any] = INTERVAL if interval else VALUE
+        if test not in known or len(ends) != known[test][1] or not -math.inf < ends[0] <= ends[-1] < math.inf:
+            raise InputError("rule", f"of {', '.join(known)}, with finite limits in order", f"{{{test}: {limit}}}")
+        return cls(interval, test, ends)
+
     def holds(self, number: Number) -> bool:
         """Whether ``number`` passes.
 
@@ -75,27 +88,11 @@ class Rule:
     conditions: tuple[Condition, ...]
 
     @classmethod
-    def parse(cls, entry: Any, name: str = "rule") -> Rule:
-        """Read ``{at_most: 1.0e-12}``, ``{between: [9, 10]}`` or ``{interval: {covers: 1}}``.
-
-        Args:
-            entry: What YAML made of it.
-            name: Of the rule, for error messages.
-
-        Raises:
-            InputError: For anything else.
-        """
-        if not isinstance(entry, dict) or not entry:
-            raise InputError(name, "to map a test to its limit", repr(entry), "For example: {at_most: 0.01}")
-        conditions = []
-        for test, limit in entry.items():
-            if test != "interval":
-                conditions.append(_condition(name, False, test, limit))
-                continue
-            if not isinstance(limit, dict) or not limit:
-                raise InputError(f"{name}.interval", f"to hold one of {', '.join(INTERVAL)}", repr(limit))
-            conditions += [_condition(f"{name}.interval", True, inner, ends) for inner, ends in limit.items()]
-        return cls(tuple(conditions))
+    def parse(cls, entry: dict[str, Any]) -> Rule:
+        """Read ``{at_most: 1.0e-12}``, ``{between: [9, 10]}`` or ``{interval: {covers: 1}}``."""
+        values = {test: limit for test, limit in entry.items() if test != "interval"}
+        read = [Condition.read(False, *one) for one in values.items()]
+        return cls((*read, *(Condition.read(True, *one) for one in entry.get("interval", {}).items())))
 
     def holds(self, number: Number) -> bool:
         """Whether all conditions hold."""
@@ -103,20 +100,3 @@ class Rule:
 
     def __str__(self) -> str:
         return " and ".join(map(str, self.conditions))
-
-
-def _condition(name: str, interval: bool, test: Any, limit: Any) -> Condition:
-    known: dict[str, Any] = INTERVAL if interval else VALUE
-    if test not in known:
-        names = [*known] if interval else [*known, "interval"]
-        raise InputError(name, f"with tests among {', '.join(names)}", repr(test))
-    count = known[test][1]
-    ends = limit if isinstance(limit, list) else [limit]
-    good = all(isinstance(end, (int, float)) and not isinstance(end, bool) and math.isfinite(end) for end in ends)
-    if len(ends) != count or not good:
-        expected = "to be a finite number" if count == 1 else f"to be a list of {count} finite numbers"
-        fix = "YAML reads 1e-3 as text: write 1.0e-3." if any(isinstance(end, str) for end in ends) else ""
-        raise InputError(f"{name}.{test}", expected, repr(limit), fix)
-    if count == 2 and ends[0] > ends[1]:
-        raise InputError(f"{name}.{test}", "with the lower end first", repr(limit))
-    return Condition(interval, test, tuple(float(end) for end in ends))

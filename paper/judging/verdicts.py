@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
-from graphsnd.errors import InputError
 from paper.experiment import Number, Scale
 from paper.judging.claims import Claim, Kind
-from paper.store import Result, read_results
+from paper.runner import Result, read_results
 
 
 class Verdict(Enum):
@@ -85,20 +85,12 @@ def judge_all(claims: Iterable[Claim], folder: Path, *, scales: Sequence[Scale] 
     return [judge(claim, results[claim.experiment]) for claim in claims]
 
 
-def counts(judged: Iterable[Judged]) -> dict[Verdict, int]:
-    """Count the claims with each verdict.
-
-    Example:
-        >>> counts([])[Verdict.CONFIRMED]
-        0
-    """
-    verdicts = [one.verdict for one in judged]
-    return {verdict: verdicts.count(verdict) for verdict in Verdict}
-
-
-def count_kinds(judged: Sequence[Judged]) -> dict[Kind, dict[Verdict, int]]:
-    """Count the verdicts of each kind of row."""
-    return {kind: counts(one for one in judged if one.claim.kind is kind) for kind in Kind}
+def count_kinds(judged: Iterable[Judged]) -> dict[Kind, Counter[Verdict]]:
+    """Count the verdicts of each kind of row, in the order of the verdicts."""
+    counted = {kind: Counter(dict.fromkeys(Verdict, 0)) for kind in Kind}
+    for one in judged:
+        counted[one.claim.kind][one.verdict] += 1
+    return counted
 
 
 def judge_number(claim: Claim, number: Number) -> Verdict:
@@ -119,8 +111,5 @@ def judge_number(claim: Claim, number: Number) -> Verdict:
         (claim.rule, Verdict.CONFIRMED),
         (claim.direction, Verdict.IN_DIRECTION),
     )
-    try:
-        held = (verdict for rule, verdict in asked if rule is not None and rule.holds(number))
-        return next(held, Verdict.NOT_CONFIRMED)
-    except InputError as error:
-        raise InputError(f"{claim.experiment}.{claim.number}", f"to suit the claim {claim.id}", str(error)) from None
+    held = (verdict for rule, verdict in asked if rule is not None and rule.holds(number))
+    return next(held, Verdict.NOT_CONFIRMED)

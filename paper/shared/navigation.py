@@ -17,9 +17,9 @@ from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.rl import PRESETS, Settings, Task, Trainer
 from graphsnd.teams import StackedTeam
-from paper.cells import Cells
 from paper.experiment import Scale
-from paper.shared.rollouts import as_gaussian, observe, one_thread, train_cell
+from paper.runner import Cells, train_cell
+from paper.shared.rollouts import as_gaussian, observe, one_thread
 
 T = TypeVar("T")
 TRAINING_SEED, ROLLOUT_SEED = 0, 42

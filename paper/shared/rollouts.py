@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from time import perf_counter
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,14 +11,10 @@ from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.control.actions import NormalActions, action_distribution
 from graphsnd.errors import InputError
 from graphsnd.kernels.threads import limit_threads
-from graphsnd.rl import Task, Trainer, train
-from graphsnd.rl.checkpoint import has_checkpoint
 from graphsnd.rl.sampling import fill_noise, noise_shape, to_world
 from graphsnd.rl.streams import hashed
 from graphsnd.rl.worlds import World
 from graphsnd.teams import StackedTeam
-from paper.cells import Cells
-from paper.judging.formatting import format_duration
 
 PICKS = 7  # tells the stream that picks observations from the one of the episodes
 
@@ -111,49 +104,6 @@ def as_gaussian(behavior: Behavior) -> Gaussian:
     if not isinstance(behavior, Gaussian):
         raise InputError("team", "of Gaussian policies", repr(behavior))
     return behavior
-
-
-def train_cell(task: Task, cells: Cells, name: str, *, device: str = "cpu", more: int = 0) -> Trainer:
-    """Return the trainer at the end of a task: trained once, continued from its checkpoint where it was killed.
-
-    Args:
-        task: What to train.
-        cells: Where its folder is.
-        name: Of the folder.
-        device: Where to train.
-        more: Iterations of trainings that come after this one, for the estimate of the time left.
-
-    Raises:
-        InputError: When the folder holds another training.
-        KeyboardInterrupt: With the number of the signal that ended it, once the training has saved where it was.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> from graphsnd.rl import Settings
-        >>> task = Task("navigation", 2, {}, (0,), settings=Settings(steps=4, environments=2, iterations=2))
-        >>> cells = Cells(pathlib.Path(tempfile.mkdtemp()))
-        >>> train_cell(task, cells, "team").iteration, train_cell(task, cells, "team").iteration
-        (2, 2)
-    """
-    cells.step(name)
-    folder, end = cells.folder(name), task.settings.iterations
-    ticks: list[float] = []  # when the iterations of this process were done
-
-    def report(rows: Sequence[Any]) -> None:
-        if not ticks:
-            cells.sign(name)
-        ticks.append(perf_counter())
-        done, text = rows[0].iteration, f"{name}, iteration {rows[0].iteration} of {end}"
-        if len(ticks) > 1:  # the first iteration compiles, and says little about the others
-            left = (ticks[-1] - ticks[0]) / (len(ticks) - 1) * (end - done + more)
-            text += f", about {format_duration(left)} left"
-        cells.step(text)
-
-    outcome = train(task, folder, device=device, resume=has_checkpoint(folder), on_row=report)
-    cells.count(name)
-    if not outcome.finished:
-        raise KeyboardInterrupt(outcome.stopped)
-    return outcome.trainer
 
 
 # A context in which torch has one thread. Products of these networks are small: a second one gains little, loses much

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 import pytest
 
 from paper.experiment import Number
 
 
-def assert_same_numbers(numbers: Any, committed: dict[str, Number], *, rel: float = 1e-10) -> None:
+def assert_same_numbers(
+    numbers: Mapping[str, Number | None], committed: dict[str, Number], *, rel: float = 1e-10
+) -> None:
     """Every number is the committed one, but for last digits of another processor or SciPy; older files have more."""
-    again = {name: number for name, number in vars(numbers).items() if number is not None}
+    again = {name: number for name, number in numbers.items() if number is not None}
     assert set(again) <= set(committed)
     for name, number in again.items():
         assert number.clock == committed[name].clock, name

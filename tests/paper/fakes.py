@@ -10,10 +10,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from graphsnd.plots.style import new_figure
-from paper.cells import Cells
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.judging.claims import Claim, Kind
 from paper.judging.rules import Rule
+from paper.runner import Cells
 
 SIZES = {Scale.SMOKE: (2,), Scale.LAPTOP: (2, 3), Scale.PAPER: (2, 3, 4)}
 
@@ -29,12 +29,6 @@ class Data:
     rows: tuple[Square, ...]
 
 
-@dataclass(frozen=True)
-class Numbers:
-    largest: Number
-    smallest: Number | None = None
-
-
 def draw(data: Data) -> Figure:
     figure = new_figure(4, 2)
     figure.subplots().plot([row.n for row in data.rows], [row.square for row in data.rows])
@@ -43,7 +37,7 @@ def draw(data: Data) -> Figure:
 
 def squares(
     name: str = "recovery", *, made: list[int] | None = None, before: Callable[[int], None] = lambda n: None
-) -> Experiment[Data, Numbers]:
+) -> Experiment:
     """Squares of small numbers; ``made`` collects those that were computed, ``before`` may interrupt."""
 
     def cell(n: int) -> Square:
@@ -52,12 +46,12 @@ def squares(
             made.append(n)
         return Square(n, n * n)
 
-    def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+    def run(scale: Scale, cells: Cells) -> Outcome:
         rows = tuple(cells.get(f"n={n}", {"n": n}, partial(cell, n), Square) for n in SIZES[scale])
         largest = max(row.square for row in rows)
-        return Outcome(Data(rows), Numbers(Number.around(largest, 1, "range of <cells>", unit="x")), (0, 1))
+        return Outcome(Data(rows), {"largest": Number.around(largest, 1, "range of <cells>", unit="x")}, (0, 1))
 
-    return Experiment(name, f"Squares in {name}", run, draw, Data, Numbers)
+    return Experiment(name, f"Squares in {name}", run, draw, Data)
 
 
 def claim(id: str = "nine", rule: dict[str, Any] | None = None, **changes: Any) -> Claim:

@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 
 from graphsnd.plots.provenance import SOURCES, SUFFIXES, hash_sources
-from paper.experiment import Scale
-from paper.registry import find
+from paper.experiment import Scale, find
 from paper.rows import decode
-from paper.store import RESULTS, read_results
+from paper.runner import RESULTS, read_results
 from tests.paper.committed import assert_same_numbers
 
 ROOT = RESULTS.parents[1]

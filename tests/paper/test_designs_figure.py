@@ -4,7 +4,7 @@ import pytest
 
 from paper.designs_figure import Data, draw_designs
 from paper.rows import decode
-from paper.store import RESULTS, read_result
+from paper.runner import RESULTS, read_result
 
 
 @pytest.mark.parametrize(("scale", "groups"), [("laptop", 2), ("paper", 3)])

@@ -11,14 +11,13 @@ from scipy import stats
 
 from graphsnd import InputError
 from graphsnd.rl.control import Run
-from paper.cells import Cells
 from paper.control.calls import MetricTimes
 from paper.dico_10 import ECONOMICAL, EXPERIMENT, SIZES, WHOLE, Data, summarise
 from paper.experiment import Scale
 from paper.judging.claims import load_claims
 from paper.rows import decode
+from paper.runner import RESULTS, Cells, read_result
 from paper.shared.stopwatch import Timing
-from paper.store import RESULTS, read_result
 from tests.paper.committed import assert_same_numbers
 from tests.paper.control_rows import noisy, write_study
 
@@ -45,7 +44,7 @@ def test_the_committed_study(cells: Cells) -> None:
     assert outcome.sources == tuple(f"results/{name}" for name in WHOLE)
     departures = "40,960 of 40,960 observations an estimate, one estimate a step, bfloat16, 600 environments"
     assert outcome.data.study.departures == departures
-    assert numbers.knn_audit_error.kind.endswith(departures)
+    assert numbers["knn_audit_error"].kind.endswith(departures)
     assert outcome.data.study.missing == ()
     ends = {run: log(run)[-10:] for run in TASK.runs()}
 
@@ -55,22 +54,22 @@ def test_the_committed_study(cells: Cells) -> None:
         )
 
     sparse = ("knn:3", "bernoulli:0.1", "regular:3")
-    assert numbers.largest_tracking_error.value == pytest.approx(max(errors(arm, "applied") for arm in sparse))
-    assert numbers.knn_audit_error.value == pytest.approx(errors("knn:3", "audit"))
-    assert numbers.knn_audit_error.value == pytest.approx(0.05, abs=0.01)
+    assert numbers["largest_tracking_error"].value == pytest.approx(max(errors(arm, "applied") for arm in sparse))
+    assert numbers["knn_audit_error"].value == pytest.approx(errors("knn:3", "audit"))
+    assert numbers["knn_audit_error"].value == pytest.approx(0.05, abs=0.01)
     rewards = {run: np.mean([r.reward for r in rows]) for run, rows in ends.items()}
     others = {("regular:3", 0.1): "regular", ("unconstrained", None): "unconstrained"}
     for (arm, target), name in others.items():
         apart = [rewards[Run(arm, target, s)] - rewards[Run("complete", 0.1, s)] for s in range(3)]
         interval = stats.ttest_1samp(apart, 0).confidence_interval()
-        difference = getattr(numbers, f"reward_difference_{name}")
+        difference = numbers[f"reward_difference_{name}"]
         assert (difference.value, difference.low, difference.high) == pytest.approx(
             (np.mean(apart), interval.low, interval.high)
         )
-    assert numbers.fused_metric_speedup.value == pytest.approx(0.5)  # the regular arm takes twice as long
-    assert numbers.loop_metric_speedup.value == pytest.approx(0.5)
+    assert numbers["fused_metric_speedup"].value == pytest.approx(0.5)  # the regular arm takes twice as long
+    assert numbers["loop_metric_speedup"].value == pytest.approx(0.5)
     decided = [claim.number for claim in load_claims() if claim.experiment == "dico-10"]
-    assert [name for name in decided if not getattr(numbers, name)] == ["environments_reward_difference"]
+    assert [name for name in decided if not numbers.get(name)] == ["environments_reward_difference"]
     EXPERIMENT.figure(decode(Data, json.loads(json.dumps(outcome.data, default=asdict)))).canvas.draw()
 
 
@@ -81,7 +80,7 @@ def test_a_part_of_it(cells: Cells) -> None:
     assert len(outcome.data.study.missing) == len(left_out)
     assert "regular:3, target 0.1, seed 0" in outcome.data.study.missing
     # A claim about all runs is not decided by some.
-    known = {name for name, number in vars(outcome.numbers).items() if number is not None}
+    known = {name for name, number in outcome.numbers.items() if number is not None}
     assert known == {"loop_metric_speedup", "fused_metric_speedup"}
 
 
@@ -99,7 +98,7 @@ def test_what_the_environments_change(cells: Cells) -> None:
     write_study(cells.results, ECONOMICAL, make=log)
     write_study(cells.results, WHOLE, make=better)
     whole = EXPERIMENT.run(Scale.PAPER, cells)
-    shift = whole.numbers.environments_reward_difference
+    shift = whole.numbers["environments_reward_difference"]
     interval = stats.ttest_1samp([0.25 * seed + 0.125 for seed in range(3)], 0).confidence_interval()
     assert (shift.value, shift.low, shift.high) == pytest.approx((0.375, interval.low, interval.high))
     assert shift.kind == "95% t interval, 3 seeds, 4 arms"

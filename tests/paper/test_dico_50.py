@@ -13,18 +13,17 @@ from scipy import stats
 from graphsnd.rl import Task, train
 from graphsnd.rl.control import Run
 from graphsnd.rl.log import read_rows
-from paper.cells import Cells
 from paper.control.calls import Edges, MetricTimes, StepShare
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, FaultyRun, FaultyStudy
 from paper.control.logs import split_runs
 from paper.control.study import Study, summarise_run
-from paper.dico_50 import ECONOMICAL, EXPERIMENT, SIZES, WHOLE, Data, Numbers, summarise
+from paper.dico_50 import ECONOMICAL, EXPERIMENT, SIZES, WHOLE, Data, summarise
 from paper.experiment import Number, Scale
 from paper.judging.claims import load_claims
 from paper.judging.verdicts import Verdict, judge
 from paper.rows import decode
+from paper.runner import RESULTS, Cells, read_result
 from paper.shared.stopwatch import Timing
-from paper.store import RESULTS, read_result
 from tests.paper.committed import assert_same_numbers
 from tests.paper.control_rows import noisy, row, write_study
 
@@ -49,8 +48,8 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cells:
     return Cells(tmp_path / "work", results=tmp_path / "results")
 
 
-def known(numbers: Numbers) -> dict[str, Number]:
-    return {name: number for name, number in vars(numbers).items() if number is not None}
+def known(numbers: dict[str, Number | None]) -> dict[str, Number]:
+    return {name: number for name, number in numbers.items() if number is not None}
 
 
 def log(run: Run) -> list[Any]:
@@ -152,8 +151,8 @@ def start(audit: float) -> Data:
 
 
 def test_rewards_that_agree_by_coarseness_decide_nothing() -> None:
-    assert summarise(start(0.01), Scale.SMOKE).rollout_difference is None
-    difference = summarise(start(0.0), Scale.SMOKE).rollout_difference
+    assert summarise(start(0.01), Scale.SMOKE)["rollout_difference"] is None
+    difference = summarise(start(0.0), Scale.SMOKE)["rollout_difference"]
     assert difference is not None
     assert difference.value == 0
 
@@ -195,7 +194,7 @@ def test_the_loop_is_compared_with_the_paper_where_a_gpu_timed_it(cells: Cells) 
     value = json.loads(json.dumps(TIMED, default=asdict))
     (cells.results / "dico-50/gpu.json").write_text(json.dumps({"provenance": {}, "value": value}))
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
-    over = outcome.numbers.loop_time_over_paper
+    over = outcome.numbers["loop_time_over_paper"]
     assert over is not None
     assert sorted((over.low, over.high)) == pytest.approx([1000 * 1.0 / 2.0, 1000 * 9.5 / 18.9])
     assert "results/dico-50/gpu.json" in outcome.sources

@@ -5,14 +5,13 @@ import torch
 
 import graphsnd as gs
 from paper import mpe
-from paper.cells import Cells
 from paper.experiment import Outcome, Scale
-from paper.mpe import Data, Numbers
+from paper.runner import Cells
 from paper.shared.calls import all_pairs
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome[Data, Numbers], Cells]:
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Cells]:
     cells = Cells(tmp_path_factory.mktemp("mpe"))
     return mpe.run(Scale.SMOKE, cells), cells
 
@@ -24,13 +23,13 @@ def test_the_loop_is_snd() -> None:
     assert mpe.loop_mean(team.probs, []) == 0.0
 
 
-def test_every_number_but_one_is_measured(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
+def test_every_number_but_one_is_measured(outcome: tuple[Outcome, Cells]) -> None:
     # Policies that hardly differ have no draw beyond 0.05, and no ratio of such shares.
-    missing = {name for name, number in vars(outcome[0].numbers).items() if number is None}
+    missing = {name for name, number in outcome[0].numbers.items() if number is None}
     assert missing <= {"real_over_noise_violation"}
 
 
-def test_teams_are_measured_on_what_is_said(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
+def test_teams_are_measured_on_what_is_said(outcome: tuple[Outcome, Cells]) -> None:
     task = mpe.make_task(mpe.SIZES[Scale.SMOKE])
     trainer = task.make_trainer("cpu")
     counts = {protocol: mpe.answer(trainer, 0, protocol).observations for protocol in mpe.PROTOCOLS}
@@ -38,7 +37,7 @@ def test_teams_are_measured_on_what_is_said(outcome: tuple[Outcome[Data, Numbers
     assert {row.regime for row in outcome[0].data.panel} == set(mpe.REGIMES)
 
 
-def test_a_second_run_repeats_nothing(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
+def test_a_second_run_repeats_nothing(outcome: tuple[Outcome, Cells]) -> None:
     first, cells = outcome
     steps: list[str] = []
     again = mpe.run(Scale.SMOKE, Cells(cells.root, step=steps.append))
@@ -46,13 +45,13 @@ def test_a_second_run_repeats_nothing(outcome: tuple[Outcome[Data, Numbers], Cel
     assert again == first
 
 
-def test_the_figure(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
+def test_the_figure(outcome: tuple[Outcome, Cells]) -> None:
     figure = mpe.EXPERIMENT.figure(outcome[0].data)
     assert len(figure.axes) == 2
     figure.canvas.draw()
 
 
-def test_every_call_looks_at_its_pairs(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
+def test_every_call_looks_at_its_pairs(outcome: tuple[Outcome, Cells]) -> None:
     times = outcome[0].data.times
     calls = mpe.make_calls(mpe.answer(mpe.make_task(mpe.SIZES[Scale.SMOKE]).make_trainer("cpu"), 0, "noise"))
     for way in ("loop", "fused"):

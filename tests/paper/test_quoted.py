@@ -7,11 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from paper.experiment import Scale
+from paper.experiment import NAMES, Scale
 from paper.judging.claims import Kind, load_claims
 from paper.judging.verdicts import Verdict, count_kinds, judge_all
-from paper.registry import NAMES
-from paper.store import RESULTS, read_results
+from paper.runner import RESULTS, read_results
 
 QUOTES = """
 bias {unbiasedness.enumerated_bias.value:.0e} by enumeration

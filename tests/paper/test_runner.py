@@ -7,23 +7,27 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from benchmarks.provenance import verify_commit
 from graphsnd.errors import InputError
-from paper import registry
-from paper.cells import Cell
-from paper.experiment import Number, Outcome, Scale
-from paper.registry import find
-from paper.runner import run
-from paper.store import read_result
-from tests.paper.fakes import Data, Numbers, draw, squares
+from graphsnd.rl import Settings, Task
+from graphsnd.rl.log import read_rows
+from paper import runner
+from paper.control.actions import read_actions
+from paper.experiment import NAMES, Number, Outcome, Scale, find
+from paper.pack import pack
+from paper.runner import Cell, Cells, gather_stacks, read_or_measure, read_result, run, train_stacks
+from tests.paper.fakes import Data, squares
 from tests.training import control_settings, control_task
+
+ROOT = Path(__file__).parents[2]
 
 
 def go(folder: Path, **options: Any) -> Any:
@@ -50,13 +54,15 @@ def test_a_run_writes_its_result_its_provenance_and_a_figure(tmp_path: Path) -> 
     assert str(tmp_path) not in path.read_text()
     assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     assert read_result(path) == returned
-    assert (tmp_path / "work" / "paper" / "recovery" / "n=4.json").is_file()
 
 
 def test_what_is_finished_is_not_repeated_unless_asked(tmp_path: Path) -> None:
     made: list[int] = []
     first = go(tmp_path, made=made)
+    png = tmp_path / "results" / "recovery" / "paper.png"
+    png.unlink()
     assert go(tmp_path, made=made) == first
+    assert png.is_file()  # only the figure was made
     assert made == [2, 3, 4]
     go(tmp_path, made=made, again=True)
     assert made == [2, 3, 4] * 2
@@ -64,48 +70,29 @@ def test_what_is_finished_is_not_repeated_unless_asked(tmp_path: Path) -> None:
     assert made == [*[2, 3, 4] * 2, 2]
 
 
-def test_a_finished_experiment_goes_on_where_what_it_lacks_can_be_trained(tmp_path: Path) -> None:
-    made: list[int] = []
-    task = control_task(3, (0.1,), ("complete",), settings=control_settings(iterations=1))
-    lacking = dataclasses.replace(squares(made=made), stacks={"control/none": task})
-    go(tmp_path, experiment=lacking)
-    shutil.rmtree(tmp_path / "work")
-    go(tmp_path, experiment=lacking)
-    assert made == [2, 3, 4]  # nothing here could train it
-    go(tmp_path, experiment=lacking, ray="a cluster with GPUs")
-    assert made == [2, 3, 4] * 2
-    go(tmp_path, experiment=dataclasses.replace(lacking, stacks={}), ray="a cluster with GPUs")
-    assert made == [2, 3, 4] * 2
-
-
-def test_a_finished_experiment_goes_on_where_what_it_lacks_can_be_measured(
+def test_a_finished_experiment_goes_on_where_a_gpu_can_make_what_it_lacks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[int] = []
-    lacking = dataclasses.replace(squares(made=made), files=("recovery/gpu.json",))
-    go(tmp_path, experiment=lacking)
-    shutil.rmtree(tmp_path / "work")
-    monkeypatch.setattr("paper.stacks.torch", SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: True)))
-    (tmp_path / "results" / "recovery" / "gpu.json").touch()
-    go(tmp_path, experiment=lacking)
-    assert made == [2, 3, 4]
-    (tmp_path / "results" / "recovery" / "gpu.json").unlink()
-    go(tmp_path, experiment=lacking)
+    task = control_task(3, (0.1,), ("complete",), settings=control_settings(iterations=1))
+    trained = dataclasses.replace(squares(made=made), stacks={"control/none": task})
+    measured = dataclasses.replace(squares(made=made), files=("recovery/gpu.json",))
+    go(tmp_path, experiment=trained)
+    go(tmp_path, experiment=trained)
+    assert made == [2, 3, 4]  # nothing here could train it
+    go(tmp_path, experiment=trained, ray="a cluster with GPUs")
     assert made == [2, 3, 4] * 2
-
-
-def test_only_a_missing_figure_is_drawn(tmp_path: Path) -> None:
-    go(tmp_path)
-    png = tmp_path / "results" / "recovery" / "paper.png"
-    png.unlink()
-    go(tmp_path, before=lambda n: pytest.fail("ran again"))
-    assert png.is_file()
+    monkeypatch.setattr("paper.runner.torch", SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: True)))
+    go(tmp_path, experiment=measured)
+    assert made == [2, 3, 4] * 3
+    (tmp_path / "results" / "recovery" / "gpu.json").touch()
+    go(tmp_path, experiment=measured)
+    assert made == [2, 3, 4] * 3
 
 
 def test_an_interrupted_run_continues_and_its_time_adds_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    for module in ("runner", "cells"):
-        monkeypatch.setattr(f"paper.{module}.perf_counter", lambda: now)
+    monkeypatch.setattr("paper.runner.perf_counter", lambda: now)
     made: list[int] = []
     stops = [3]
 
@@ -123,22 +110,11 @@ def test_an_interrupted_run_continues_and_its_time_adds_up(tmp_path: Path, monke
     result = go(tmp_path, made=made, before=work)
     assert made == [2, 3, 4]
     assert result.provenance["took_s"] == 30  # 2, then 3 and 4; a cell that was stopped does not count
-
-
-def test_a_stopped_repetition_continues_too(tmp_path: Path) -> None:
-    old = go(tmp_path)
-    made: list[int] = []
-
-    def stop(n: int) -> None:
-        if n == 4 and len(made) == 2:
-            made.append(0)
-            raise KeyboardInterrupt
-
+    stops.append(4)
     with pytest.raises(KeyboardInterrupt):
-        go(tmp_path, made=made, before=stop, again=True)
-    assert read_result(tmp_path / "results" / "recovery" / "paper.json") == old
-    go(tmp_path, made=made, before=stop, again=True)
-    assert made == [2, 3, 0, 4]
+        go(tmp_path, made=made, before=work, again=True)
+    go(tmp_path, made=made, before=work, again=True)  # a repetition that was stopped continues too
+    assert made == [2, 3, 4, 2, 3, 4]
 
 
 def test_a_killed_process_continues_from_its_cells(tmp_path: Path) -> None:
@@ -150,16 +126,16 @@ def test_a_killed_process_continues_from_its_cells(tmp_path: Path) -> None:
         "folder = Path(sys.argv[1])\n"
         "run(squares(before=kill), Scale.LAPTOP, out=folder / 'results', work=folder / 'work')\n"
     )
-    root = Path(__file__).parents[2]
-    environment = os.environ | {"PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=root, env=environment)
+    done = run_python(ROOT, "-c", script, str(tmp_path))
     assert done.returncode == -signal.SIGKILL
     made: list[int] = []
     go(tmp_path, made=made, scale=Scale.LAPTOP)
     assert made == [3]
 
 
-def test_paper_scale_needs_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paper_scale_needs_sources_of_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="sources that changed"), monkeypatch.context() as patch:
+        go(tmp_path, before=lambda n: patch.setattr("paper.runner.find_commit", lambda: {"tree": "other"}))
     monkeypatch.setattr("paper.runner.verify_commit", verify_commit)
     changed = {"commit": "1" * 40, "dirty": True, "tree": "2"}
     monkeypatch.setattr("graphsnd.plots.provenance.find_commit", lambda: changed)
@@ -169,89 +145,187 @@ def test_paper_scale_needs_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert go(tmp_path, scale=Scale.LAPTOP).provenance["dirty"] is True
 
 
-def test_sources_that_change_during_a_run_write_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="sources that changed"):
-        go(tmp_path, before=lambda n: monkeypatch.setattr("paper.runner.find_commit", lambda: {"tree": "other"}))
-    assert not (tmp_path / "results").exists()
-
-
-def test_cells_of_no_commit_are_made_again_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(n: int) -> None:
-        if n == 4:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("paper.cells._describe_commit", lambda: "1" * 40 + ", changed")
-    with pytest.raises(KeyboardInterrupt):
-        go(tmp_path, before=stop)
-    monkeypatch.undo()
-    monkeypatch.setattr("paper.runner.verify_commit", lambda name, root: None)
-    monkeypatch.setattr("paper.cells._describe_commit", lambda: "0" * 40)
-    made: list[int] = []
-    result = go(tmp_path, made=made)
-    assert made == [2, 3, 4]
-    assert result.provenance["cells"] == ["0" * 40]
-
-
-def test_date_and_load_are_those_of_the_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    signed = iter(
-        [Cell(None, None, "a", date="2020-01-02", load=3.5), Cell(None, None, "b", date="2020-01-01", load=1)]
-    )
-    monkeypatch.setattr("paper.cells.sign", lambda: next(signed))
-    about = go(tmp_path, scale=Scale.LAPTOP).provenance
-    assert (about["date"], about["hardware"]["load"], about["cells"]) == ("2020-01-01", 3.5, ["a", "b"])
-
-
-def test_a_figure_that_fails_keeps_the_result(tmp_path: Path) -> None:
-    broken = dataclasses.replace(squares(), figure=lambda data: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        go(tmp_path, experiment=broken)
-    go(tmp_path, before=lambda n: pytest.fail("ran again"))
-    assert (tmp_path / "results" / "recovery" / "paper.png").is_file()
-
-
 @pytest.mark.parametrize("number", [Number(float("nan")), Number(1.0, 2.0, 1.0), Number(1.0, high=float("inf"))])
 def test_numbers_that_are_none(tmp_path: Path, number: Number) -> None:
-    bad = dataclasses.replace(squares(), run=lambda scale, cells: Outcome(Data(()), Numbers(number)))
+    bad = dataclasses.replace(squares(), run=lambda scale, cells: Outcome(Data(()), {"largest": number}))
     with pytest.raises(InputError, match=r"recovery\.largest"):
         go(tmp_path, experiment=bad)
     assert not (tmp_path / "results" / "recovery").exists()
 
 
-def test_numpy_scalars_and_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sources_tell_where_they_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     committed = tmp_path / "checkout" / "results"
     (committed / "control").mkdir(parents=True)
     told = {"command": "graphsnd control", "hardware": {"gpu": "H200"}, "took_s": 3, "private": 1}
     (committed / "control" / "about.json").write_text(json.dumps(told))
     monkeypatch.setattr("paper.runner.RESULTS", committed)
-
-    def read(scale: Scale, cells: Any) -> Outcome[Data, Numbers]:
-        assert cells.results == committed
-        sources = ("results/control", "results/other.csv")
-        return Outcome(Data(()), Numbers(Number(np.float32(0.5), np.int64(0), np.float64(1))), sources=sources)
-
-    result = go(tmp_path, experiment=dataclasses.replace(squares(), run=read, figure=draw))
+    sources = ("results/control", "results/other.csv")
+    outcome = Outcome(Data(()), {"largest": Number(0.5), "none": None}, sources=sources)
+    result = go(tmp_path, experiment=dataclasses.replace(squares(), run=lambda scale, cells: outcome))
     del told["private"]
     assert result.provenance["sources"] == {"results/control": told, "results/other.csv": None}
-    assert result.sources == ("results/control", "results/other.csv")
-    assert result.numbers["largest"] == Number(0.5, 0.0, 1.0)
-
-
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"experiment": "a"}'])
-def test_damaged_results(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "results" / "recovery" / "paper.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
-    with pytest.raises(InputError, match="Remove it"):
-        go(tmp_path)
-
-
-def test_names() -> None:
-    with pytest.raises(InputError, match="one of recovery"):
-        find("recover")
-    with pytest.raises(InputError, match="one of recovery"):
-        registry.check_names(["recovery", "recover"])
-    assert registry.check_names([]) == registry.NAMES
+    assert (result.sources, result.numbers) == (sources, {"largest": Number(0.5)})
 
 
 def test_every_experiment_has_its_name() -> None:
-    assert tuple(find(name).name for name in registry.NAMES) == registry.NAMES
+    assert tuple(find(name).name for name in NAMES) == NAMES
+
+
+def test_a_cell_is_made_once_and_again_with_other_settings_or_when_damaged(tmp_path: Path) -> None:
+    begun: list[str] = []
+    cells, path = Cells(tmp_path, step=begun.append), tmp_path / "n=4.json"
+    for settings, value in (({"n": (4,)}, 1), ({"n": [4]}, 2), ({"n": [5]}, 3), ({"n": [4]}, 4)):
+        found = cells.get("n=4", settings, lambda value=value: {"value": value}, dict)
+        assert found["value"] == {1: 1, 2: 1, 3: 3, 4: 4}[value]
+    assert begun == ["n=4"] * 3
+    whole = path.read_bytes()
+    for content in (*(whole[:end] for end in range(len(whole))), b"\xff\x00", b"[]", b'{"settings": {}}'):
+        path.write_bytes(content)
+        assert cells.get("n=4", {}, lambda: Number(2.0), Number).value == 2.0
+        assert cells.get("n=4", {}, lambda: Number(3.0), Number).value == 2.0
+
+
+def test_work_of_no_commit_is_repeated_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Cells(tmp_path)
+    first.get("a", {}, lambda: 1, int)
+    (tmp_path / "b.json").write_text('{"settings": {}, "value": 2}')  # from before cells said so
+    (first.folder("training") / "checkpoint").write_text("")
+    again, clean = Cells(tmp_path), Cells(tmp_path, clean=True)
+    assert (again.get("a", {}, lambda: 3, int), again.get("b", {}, lambda: 4, int)) == (1, 2)
+    assert [cell.commit for cell in again.made] == ["0" * 40, "unknown"]
+    assert (clean.get("a", {}, lambda: 3, int), clean.get("b", {}, lambda: 4, int)) == (1, 4)
+    assert not (clean.folder("training") / "checkpoint").exists()
+
+
+def test_shared_work_of_another_commit_is_repeated_when_measurements_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Cells(tmp_path / "one").beside("teams").folder("n=4")
+    (folder / "made.json").write_text(json.dumps([vars(Cell(None, None, "1" * 40))]))
+    assert Cells(tmp_path / "two").beside("teams").signatures("n=4")
+    Cells(tmp_path / "two", again=True).beside("teams").folder("n=4")
+    assert not Cells(tmp_path / "two").beside("teams").signatures("n=4")
+
+
+SETTINGS = control_settings(
+    environments=2, steps=5, minibatch=5, epochs=1, hidden=(8,), observations=15, audit_observations=15, iterations=3
+)
+TASK = control_task(3, (0.1,), ("complete", "bernoulli:0.5"), settings=SETTINGS)
+TASKS = {"control/a/first": TASK, "control/a/second": replace(TASK, seeds=(1,))}
+TEAMS = {"training/team": Task("navigation", 2, {}, (0, 1), settings=Settings(steps=4, environments=2, iterations=2))}
+
+
+@pytest.fixture
+def cells(tmp_path: Path) -> Cells:
+    return Cells(tmp_path / "work", results=tmp_path / "results", out=tmp_path / "out", clean=True)
+
+
+def test_a_study_over_several_visits(cells: Cells, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gather_stacks(TASKS, cells) == []  # without a GPU nothing is trained
+    train_stacks(TASKS, ["control/a/second"], cells, device="cpu")
+    assert gather_stacks(TASKS, cells) == [cells.out / "control/a/second"]
+    real, half = runner.train_cell, replace(TASK, settings=SETTINGS.replace(iterations=2))
+
+    def stop(task: Any, *arguments: Any, **options: Any) -> None:
+        real(half, *arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "train_cell", stop)
+    with pytest.raises(KeyboardInterrupt):
+        train_stacks(TASKS, ["control/a/first"], cells, device="cpu")
+    assert json.loads((cells.out / "control/a/first/about.json").read_text())["iterations"] == 2
+    monkeypatch.setattr(runner, "train_cell", real)
+    train_stacks(TASKS, ["control/a/first"], cells, device="cpu")
+    first, second = gather_stacks(TASKS, cells)
+    rows = read_rows(first)
+    assert [(row.iteration, row.arm, row.seed) for row in rows[:2]] == [(1, "complete", 0), (1, "bernoulli:0.5", 0)]
+    assert len(rows) == 6
+    kept = ["about.json", "actions.json", "metrics.csv", "settings.json"]
+    assert sorted(path.name for path in second.iterdir()) == kept
+    about = json.loads((first / "about.json").read_text())
+    assert (about["cells"], about["iterations"], about["seeds"]) == (["0" * 40], 3, [0])
+    assert {"commit", "dirty", "tree", "hardware", "versions", "date", "command"} <= about.keys()
+    assert [(action.arm, 0 < action.ratio <= 1) for action in read_actions(first)] == [
+        ("complete", True),
+        ("bernoulli:0.5", True),
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr("paper.runner.torch", SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: True)))
+        more = TASKS | {"control/a/third": replace(TASK, seeds=(2,))}
+        assert runner.stacks_to_train(more, cells) == ["control/a/third"]
+        cells.again = True
+        assert runner.stacks_to_train(more, cells) == list(more)
+        cells.again = False
+    with pytest.raises(InputError, match="log of another task"):
+        gather_stacks({"control/a/first": replace(TASK, seeds=(5,))}, cells)
+
+
+def test_teams_come_along(cells: Cells) -> None:
+    train_stacks(TEAMS, list(TEAMS), cells, device="cpu")
+    (folder,) = gather_stacks(TEAMS, cells)
+    kept = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
+    assert {"metrics.csv", "seed-1/team.safetensors"} <= kept
+    assert "checkpoint.safetensors" not in kept
+    assert len(read_rows(folder)) == 4
+
+
+def test_what_one_machine_measured_is_read_elsewhere(cells: Cells) -> None:
+    cells.get("one", {}, lambda: [1, 2], list[int])
+
+    def make() -> list[int]:
+        return cells.get("two", {}, lambda: [3, 4], list[int])
+
+    def read(where: Cells, *, here: bool) -> tuple[dict[str, Any], list[int]] | None:
+        return read_or_measure("timing/gpu.json", make, list[int], where, here=here, seeds=(7,))
+
+    assert read(cells, here=False) is None
+    measured = read(cells, here=True)
+    assert measured is not None
+    about, value = measured
+    assert (value, about["seeds"], about["cells"]) == ([3, 4], [7], ["0" * 40])
+    assert 0 <= about["took_s"] < 60
+    for there in (cells, Cells(cells.root, results=cells.out)):
+        assert read(there, here=True) == read(there, here=False) == measured
+
+
+def run_python(root: Path, *arguments: str) -> Any:
+    environment = os.environ | {"PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}", "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run([sys.executable, *arguments], cwd=root, env=environment, capture_output=True, text=True)
+
+
+ASK = """
+from pathlib import Path
+from graphsnd.plots.provenance import find_commit
+print(*[find_commit()[name] for name in ("commit", "dirty")])
+Path("paper/recovery.py").write_text("")
+print(*[find_commit()[name] for name in ("commit", "dirty")])
+"""
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_packed_commit_knows_itself_and_notices_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkout, copy = tmp_path / "checkout", tmp_path / "copy"
+    for name in ("src", "paper", "benchmarks"):
+        shutil.copytree(ROOT / name, checkout / name, ignore=shutil.ignore_patterns("results", "__pycache__"))
+    (checkout / "tests").mkdir()
+    (checkout / "paper/results").mkdir()
+    for name in ("tests/one.py", "paper/results/old.json"):
+        (checkout / name).write_text("")
+    for name in ("pyproject.toml", "Makefile", ".gitignore"):
+        shutil.copy(ROOT / name, checkout / name)
+    for words in ("init -q", "add .", "-c user.name=a -c user.email=a@b commit -q -m all"):
+        subprocess.run(["git", "-C", str(checkout), *words.split()], check=True, capture_output=True)
+    done = run_python(checkout, "-m", "paper", "pack", str(tmp_path / "sources.tgz"))
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(tmp_path / "sources.tgz") as archive:
+        archive.extractall(copy, filter="data")
+    assert not (copy / "paper" / "results").exists()
+    commit, clean, same, dirty = run_python(copy, "-c", ASK).stdout.split()
+    assert (clean, dirty, same) == ("False", "True", commit)
+    assert commit in done.stdout
+    (checkout / "paper" / "recovery.py").write_text("")
+    refused = run_python(checkout, "-m", "paper", "pack", str(tmp_path / "more.tgz"))
+    assert (refused.returncode != 0, (tmp_path / "more.tgz").exists()) == (True, False)
+    assert "changed since commit" in " ".join(refused.stderr.split())
+    with pytest.raises(InputError, match=r"end in \.tgz"):
+        pack(tmp_path / "sources.zip")

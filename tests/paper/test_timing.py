@@ -13,10 +13,9 @@ import torch
 from scipy import stats
 
 import graphsnd as gs
-from paper.cells import Cells
 from paper.expanders import initial_team
 from paper.experiment import Scale
-from paper.runner import run
+from paper.runner import Cells, run
 from paper.shared.stopwatch import Timing
 from paper.timing import (
     CPU_SIZES,
@@ -24,7 +23,6 @@ from paper.timing import (
     GPU_SIZES,
     Data,
     Machine,
-    Numbers,
     Row,
     Size,
     draw,
@@ -75,12 +73,6 @@ def test_data_hold_every_call_of_every_size(smoke: Data) -> None:
         assert set(row.calls)
 
 
-def test_threads_are_given_back() -> None:
-    before = torch.get_num_threads()
-    measure(Size(3, 8, 1, (0.5,)), initial_team(3, observations=8))
-    assert torch.get_num_threads() == before
-
-
 def test_trials_of_each_call(tmp_path: Path) -> None:
     cells = Cells(tmp_path)
     row = time_size(Size(4, 16, 10, (0.1,), fused_trials=15), torch.device("cpu"), cells, Scale.SMOKE)
@@ -88,19 +80,6 @@ def test_trials_of_each_call(tmp_path: Path) -> None:
         assert len(one.seconds) == len(one.pairs) == (15 if name.startswith("fused") else 10)
     assert row.calls["loop, all pairs"].pairs == [6] * 10
     assert len(cells.made) == 5  # blocks, so that a stopped run loses a fifth
-
-
-def test_small_teams_are_trained_once_for_all_experiments(tmp_path: Path) -> None:
-    cells, size = Cells(tmp_path / "timing"), Size(3, 16 * 8 * 3, trained=True)
-    team = make_team(size, torch.device("cpu"), cells, Scale.SMOKE)
-    assert (team.agents, team.observations, team.loc.dtype) == (3, 384, torch.float32)
-    fresh = initial_team(3, observations=384)
-    assert not torch.allclose(team.loc, fresh.loc)
-    steps: list[str] = []
-    other = Cells(tmp_path / "recovery", step=steps.append)
-    assert torch.equal(make_team(size, torch.device("cpu"), other, Scale.SMOKE).loc, team.loc)
-    assert steps == ["n=3"]  # which has nothing left to do
-    assert [cell.commit for cell in other.made] == ["0" * 40]
 
 
 def test_both_ways_draw_as_many_pairs() -> None:
@@ -141,7 +120,7 @@ def test_numbers_of_a_machine_that_obeys_the_law() -> None:
         "gpu_fused_speedup_n500": 0.5,
         "exact_fused_advantage_n500": 12475 * 1e-4 / 1e-3,
     }
-    numbers = vars(summarise(Data({"cpu": cpu, "gpu": gpu})))
+    numbers = summarise(Data({"cpu": cpu, "gpu": gpu}))
     assert {name: one.value for name, one in numbers.items()} == pytest.approx(expected, abs=1e-9)
 
 
@@ -159,9 +138,10 @@ def test_the_exponent_has_an_interval_over_blocks() -> None:
 
 
 def test_what_was_not_timed_is_left_out(smoke: Data) -> None:
-    assert summarise(smoke) == Numbers()
-    without = vars(summarise(Data({"cpu": made(CPU_SIZES[Scale.LAPTOP], 1e-4, 1e-2)})))
-    assert {name for name, number in without.items() if number} == {name for name in without if name.startswith("cpu")}
+    assert summarise(smoke) == {}
+    without = summarise(Data({"cpu": made(CPU_SIZES[Scale.LAPTOP], 1e-4, 1e-2)}))
+    assert without
+    assert all(name.startswith("cpu") for name in without)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a machine with a GPU times it")
@@ -183,7 +163,6 @@ def test_what_was_timed_before_is_read(tmp_path: Path, monkeypatch: pytest.Monke
     assert second.sources == (*(f"results/{name}" for name in names), "results/timing/cpu.json")
     assert second.data["machines"]["cpu"]["sizes"] == first.data["machines"]["cpu"]["sizes"]  # not timed again
     assert [row["n"] for row in second.data["machines"]["gpu"]["sizes"]] == [4, 8, 16, 32, 64, 100, 250, 500]
-    assert {name for name in vars(Numbers()) if "gpu" in name} <= set(second.numbers)
     assert second.numbers["gpu_loop_law_error"].clock
     assert "15 cells" in second.numbers["gpu_loop_law_error"].kind
     # The head says when it was measured, on how busy a machine and by what, not when it was read.

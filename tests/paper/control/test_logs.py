@@ -7,8 +7,8 @@ import pytest
 
 from graphsnd import InputError
 from graphsnd.rl.control import Run
-from paper.cells import Cells
 from paper.control.logs import gather_runs, list_missing, name_sources, read_histories, split_runs
+from paper.runner import Cells
 from tests.paper.control_rows import noisy, row, write_training
 from tests.training import control_settings, control_task
 

@@ -6,7 +6,7 @@ import csv
 from collections import defaultdict
 from statistics import fmean, stdev
 
-from paper.store import RESULTS
+from paper.runner import RESULTS
 
 CONTROL = RESULTS / "control"
 FOLDERS = {

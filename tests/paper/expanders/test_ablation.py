@@ -16,7 +16,6 @@ import torch
 import graphsnd as gs
 from graphsnd.bounds.relabelling import split_squares
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
-from paper.cells import Cells
 from paper.expanders.ablation import (
     ACTIONS,
     EXPERIMENT,
@@ -32,11 +31,11 @@ from paper.expanders.ablation import (
 )
 from paper.expanders.comparison import Data, Distances, Row, select
 from paper.expanders.families import FOUR, Family, build, degrees
-from paper.expanders.numbers import Numbers, summarise
+from paper.expanders.numbers import summarise
 from paper.experiment import Outcome, Scale
 from paper.judging.claims import load_claims
 from paper.rows import decode
-from paper.store import RESULTS, read_result
+from paper.runner import RESULTS, Cells, read_result
 from paper.training import COMMITTED, STACKS, roll_out
 from tests.paper.committed import assert_same_numbers
 from tests.paper.expanders.test_figure import check_figure
@@ -219,32 +218,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def outcome(folder: Path) -> Outcome[Data, Numbers]:
+def outcome(folder: Path) -> Outcome:
     return EXPERIMENT.run(Scale.SMOKE, Cells(folder, results=RESULTS))
 
 
-def test_numbers_of_the_claims_that_smoke_may_decide(outcome: Outcome[Data, Numbers]) -> None:
+def test_numbers_of_the_claims_that_smoke_may_decide(outcome: Outcome) -> None:
     claims = [claim for claim in load_claims() if claim.experiment == "expanders" and Scale.SMOKE in claim.scales]
-    assert all(getattr(outcome.numbers, claim.number) is not None for claim in claims)
+    assert all(outcome.numbers[claim.number] is not None for claim in claims)
     for name in ("distortion_violations", "spectral_violations", "probabilistic_violations"):
-        assert getattr(outcome.numbers, name).value == 0
+        assert outcome.numbers[name].value == 0
 
 
-def test_costs_are_those_of_every_family_and_degree(outcome: Outcome[Data, Numbers]) -> None:
+def test_costs_are_those_of_every_family_and_degree(outcome: Outcome) -> None:
     costs = {(cost.n, cost.degree, cost.family): cost for cost in outcome.data.costs}
     pairs = [(12, degree, family.value) for degree in degrees(12) for family in FOUR]
     assert list(costs) == [*pairs, (12, None, None)]
     assert all(cost.fused > 0 and (cost.loop or 1) > 0 for cost in costs.values())
 
 
-def test_finished_cells_are_not_repeated(folder: Path, outcome: Outcome[Data, Numbers]) -> None:
+def test_finished_cells_are_not_repeated(folder: Path, outcome: Outcome) -> None:
     begun: list[str] = []
     again = EXPERIMENT.run(Scale.SMOKE, Cells(folder, results=RESULTS, step=begun.append))
     assert begun == []
     assert again == outcome
 
 
-def test_rows_are_those_of_the_teams(outcome: Outcome[Data, Numbers]) -> None:
+def test_rows_are_those_of_the_teams(outcome: Outcome) -> None:
     plan = PLANS[Scale.SMOKE]
     behaviors = {n: initial_team(n, observations=plan.observations) for n in plan.sizes}
     expected = compare_all(behaviors, plan.sizes, plan.seeds)
@@ -259,20 +258,20 @@ def test_rows_are_those_of_the_teams(outcome: Outcome[Data, Numbers]) -> None:
 
 
 @pytest.mark.skipif(not (RESULTS / COMMITTED).is_dir(), reason="needs the committed training run")
-def test_trained_teams_are_read(outcome: Outcome[Data, Numbers]) -> None:
+def test_trained_teams_are_read(outcome: Outcome) -> None:
     assert outcome.sources == (f"results/{COMMITTED}",)
     snd = {(team.trained, team.own, team.seed): team.rows[0].snd for team in outcome.data.teams}
     assert snd[True, False, 0] > 10 * snd[False, False, None]
 
 
-def test_without_a_trained_team(tmp_path: Path, folder: Path, outcome: Outcome[Data, Numbers]) -> None:
+def test_without_a_trained_team(tmp_path: Path, folder: Path, outcome: Outcome) -> None:
     untrained = EXPERIMENT.run(Scale.SMOKE, Cells(folder, results=tmp_path))
     assert [(team.trained, team.own) for team in untrained.data.teams] == [(False, False), (False, True)]
     assert untrained.sources == ()
     EXPERIMENT.figure(untrained.data)
 
 
-def test_the_figure_of_the_smallest_run(outcome: Outcome[Data, Numbers]) -> None:
+def test_the_figure_of_the_smallest_run(outcome: Outcome) -> None:
     check_figure(decode(Data, json.loads(json.dumps(outcome.data, default=asdict))))
 
 

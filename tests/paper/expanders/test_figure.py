@@ -6,7 +6,7 @@ from paper.expanders.comparison import Data
 from paper.expanders.families import Family
 from paper.expanders.figure import LOOKS, draw_expanders
 from paper.rows import decode
-from paper.store import RESULTS, read_result
+from paper.runner import RESULTS, read_result
 
 
 def check_figure(data: Data) -> None:

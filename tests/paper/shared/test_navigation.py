@@ -9,13 +9,11 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.errors import InputError
 from graphsnd.rl import train
 from graphsnd.rl.checkpoint import load_checkpoint
-from graphsnd.rl.loop import Trained
 from graphsnd.rl.worlds import Navigation
-from paper.cells import Cells
 from paper.experiment import Scale
+from paper.runner import Cells
 from paper.shared import navigation
 from paper.shared.navigation import SETTINGS, Snapshot, at_checkpoints, checkpoints, snapshot, task
 
@@ -89,17 +87,6 @@ def test_a_stopped_training_continues_to_the_same_team(pair: tuple[Snapshot, Sna
     assert torch.equal(found.behavior().loc, pair[1].behavior().loc)
 
 
-def test_an_interrupted_training_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(job: object, folder: Path, **options: object) -> Trained:
-        result = train(job, folder, **options)  # type: ignore[arg-type]
-        return Trained(result.trainer, False, 0.0)
-
-    monkeypatch.setattr("paper.shared.rollouts.train", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        at_checkpoints(SMOKE, Cells(tmp_path / "cells"), 2, {}, lambda found: found.iteration, int)
-    assert sorted(path.name for path in (tmp_path / "cells").glob("*.json")) == ["n=2,iteration=0.json"]
-
-
 def test_cells_are_made_once_for_the_same_settings(tmp_path: Path) -> None:
     made = []
 
@@ -112,8 +99,3 @@ def test_cells_are_made_once_for_the_same_settings(tmp_path: Path) -> None:
             checkpoints(SMOKE)
         )
     assert made == [0, SETTINGS[SMOKE].iterations] * 2
-
-
-def test_only_the_two_checkpoints(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="iteration"):
-        snapshot(SMOKE, Cells(tmp_path / "cells"), 3, 1)
