@@ -7,7 +7,7 @@ FRAMEWORKS := $(VENV)/.frameworks
 RLLIB := .rllib
 DOCS := $(VENV)/.docs
 
-.PHONY: help install lock demo test test-integrations test-browser test-slow test-gpu test-matrix docs campaign lint format package bench reproduce pack clean
+.PHONY: help install lock demo test test-integrations test-browser test-slow test-gpu test-matrix docs lint format package bench reproduce pack clean
 
 help:            ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -16,18 +16,18 @@ install: $(READY) ## Make .venv with the pinned development environment
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-$(READY): requirements-build.lock requirements-dev.lock pyproject.toml
+$(READY): requirements/build.lock requirements/dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "graphsnd needs Python 3.10 or newer")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --no-deps --require-hashes -r requirements-build.lock
-	$(PIP) --no-deps --require-hashes --no-build-isolation -r requirements-dev.lock
+	$(PIP) --no-deps --require-hashes -r requirements/build.lock
+	$(PIP) --no-deps --require-hashes --no-build-isolation -r requirements/dev.lock
 	$(PIP) torch==2.13.0
 	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
 
-lock:            ## Write the hashes of the versions in requirements-*.in; needs uv
+lock:            ## Write the hashes of the versions in requirements/*.in; needs uv
 	for part in build dev docs frameworks rllib; do uv pip compile --quiet --no-deps --universal --python-version 3.10 --generate-hashes \
-	  --no-annotate --custom-compile-command 'make lock' requirements-$$part.in -o requirements-$$part.lock; done
+	  --no-annotate --custom-compile-command 'make lock' requirements/$$part.in -o requirements/$$part.lock; done
 
 demo: $(READY)   ## Measure a 100-agent team with four hidden roles; writes demo/
 	$(BIN)/graphsnd demo --out demo
@@ -35,12 +35,12 @@ demo: $(READY)   ## Measure a 100-agent team with four hidden roles; writes demo
 test: $(READY)   ## Run the tests (not the slow ones)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-$(FRAMEWORKS): requirements-frameworks.lock $(READY)
-	$(PIP) --no-deps --require-hashes -r requirements-frameworks.lock
+$(FRAMEWORKS): requirements/frameworks.lock $(READY)
+	$(PIP) --no-deps --require-hashes -r requirements/frameworks.lock
 	touch $@
 
-$(RLLIB)/.ready: requirements-rllib.lock $(READY)
-	$(PIP) --no-deps --require-hashes --upgrade --target $(RLLIB) -r requirements-rllib.lock
+$(RLLIB)/.ready: requirements/rllib.lock $(READY)
+	$(PIP) --no-deps --require-hashes --upgrade --target $(RLLIB) -r requirements/rllib.lock
 	touch $@
 
 test-integrations: $(READY) $(FRAMEWORKS) $(RLLIB)/.ready ## Run what needs other frameworks, or is long of them
@@ -50,8 +50,8 @@ test-integrations: $(READY) $(FRAMEWORKS) $(RLLIB)/.ready ## Run what needs othe
 	$(BIN)/python -m pytest src/graphsnd/integrations
 	PYTHONPATH=$(RLLIB) $(BIN)/python -m pytest -m integration -k rllib tests/integrations/test_rllib.py tests/test_examples.py tests/test_docs.py
 
-$(DOCS): requirements-docs.lock $(READY)
-	$(PIP) --no-deps --require-hashes -r requirements-docs.lock
+$(DOCS): requirements/docs.lock $(READY)
+	$(PIP) --no-deps --require-hashes -r requirements/docs.lock
 	touch $@
 
 docs: $(DOCS)    ## Build the docs site into site/; a warning fails. Needs Python 3.11
@@ -68,9 +68,6 @@ test-matrix:     ## Run the tests in environments of their own; needs uv; MATRIX
 
 test-gpu:        ## Run the GPU tests with the Python and torch that are there; installs nothing
 	PYTHONPATH=src:. $(PYTHON) -m pytest -m gpu tests
-
-campaign: $(READY) ## Attack the library for about an hour; SHARE=0.1 for a tenth of the cases, SEED=1
-	$(BIN)/python -m tests.campaign --seed $(or $(SEED),0) --share $(or $(SHARE),1)
 
 lint: $(READY)   ## ruff, mypy, import-linter
 	$(BIN)/ruff check .

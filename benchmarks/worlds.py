@@ -21,8 +21,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
-from graphsnd.rl.worlds import VmasWorld, World
-from graphsnd.rl.worlds.parse import parse_world
+from graphsnd.rl.worlds import World, parse_world
 from graphsnd.rl.worlds.world import Continuous
 
 OURS, CAPTURED = "graphsnd", "graphsnd, CUDA graph"
@@ -72,7 +71,7 @@ def compare(case: Case, options: Options) -> dict[str, Any]:
     if device.type == "cuda":
         contestants.append(_captured(world, generator))
     if case.simulator is not None and find_spec(case.simulator) is not None:
-        contestants.append(_simulator(case, device, generator))
+        contestants.append(_simulator(case, world, generator))
     times = take_turns(contestants, Clock(device), **options.patience)
     best = min(times[name]["median_s"] for name in (OURS, CAPTURED) if name in times)
     other = times.get(case.simulator or "")
@@ -119,20 +118,28 @@ def _random_actions(world: World, environments: int, generator: torch.Generator)
     return drawn.to(world.device)
 
 
-def _simulator(case: Case, device: torch.device, generator: torch.Generator) -> Contestant:
+def _simulator(case: Case, world: World, generator: torch.Generator) -> Contestant:
     """Return the stock simulator, called as its users call it."""
+    seed = int(torch.randint(2**31, (), generator=generator))
     if case.simulator == "vmas":
-        world = VmasWorld(case.world, case.environments, agents=case.agents, device=device, **case.options)
-        env = world.spawn(generator).open()
+        import vmas
+
+        size = {"num_envs": case.environments, "n_agents": case.agents}
+        env = vmas.make_env(
+            case.world, **size, device=world.device, seed=seed, clamp_actions=True, terminated_truncated=True,
+            **case.options,
+        )  # fmt: skip
         moves = list(_random_actions(world, case.environments, generator).unbind(1))
         return Contestant("vmas", lambda: env.step([move.clone() for move in moves]))
+    from mpe2 import simple_spread_v3
+
     timed = min(SAMPLE, case.environments)
-    other = parse_world(f"mpe2:{case.world}_v3", case.agents, timed, max_cycles=10**9)
-    envs = other.spawn(generator).open()
-    rows = _random_actions(other, timed, generator).tolist()
-    chosen = [dict(zip(env.agents, row, strict=True)) for env, row in zip(envs, rows, strict=True)]
-    calls = list(zip(envs, chosen, strict=True))
-    return Contestant("mpe2", lambda: [env.step(dict(move)) for env, move in calls], share=timed / case.environments)
+    envs = [simple_spread_v3.parallel_env(N=case.agents, max_cycles=10**9) for _ in range(timed)]
+    for place, each in enumerate(envs):
+        each.reset(seed=seed + place)
+    rows = _random_actions(world, timed, generator).tolist()
+    calls = [(each, dict(zip(each.agents, row, strict=True))) for each, row in zip(envs, rows, strict=True)]
+    return Contestant("mpe2", lambda: [each.step(dict(move)) for each, move in calls], share=timed / case.environments)
 
 
 def tables(result: dict[str, Any]) -> Tables:

@@ -18,15 +18,18 @@ release = version = graphsnd.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",  # a page for each package that reference.md lists
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
     "_site.links",  # from pages to files of the repository, and from docstrings to names
     "_site.formulas",  # MathML, made when the site is built
-    "_site.reference",  # the pages of reference/
+    "_site.reference",  # pages of commands, log columns and names
     "_site.figures",  # the pictures of images/drawn/
 ]
 exclude_patterns = ["runs", "_site", "reference/names.md"]
+templates_path = ["_site/templates"]
+autosummary_ignore_module_all = False
 smartquotes = False  # two hyphens begin an option
 nitpicky = True  # a reference that names nothing is a warning, and so an error
 

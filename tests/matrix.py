@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TOOLS = ["pytest>=9", "pytest-timeout", "pytest-xdist", "hypothesis", "POT", "psutil", "pyyaml", "vendi-score"]
-FRAMEWORKS = ["benchmarl", "torchrl", "vmas", "mpe2", "pettingzoo", "torchmetrics", "tensorboard", "page", "hydra"]
+FRAMEWORKS = ["benchmarl", "torchrl", "mpe2", "pettingzoo", "torchmetrics", "tensorboard", "page", "hydra"]
 TORCH = "torch==2.13.0"  # of the rows that are pinned; elsewhere what the row finds
 
 
@@ -29,7 +29,7 @@ def install(row: str, python: str, folder: Path) -> None:
         "newest": [["--upgrade", "-r", "pyproject.toml", *newest, *TOOLS]],
         "plain": [["-r", "pyproject.toml", *TOOLS]],
     }
-    pinned = [["--no-deps", "-r", f"requirements-{part}.lock"] for part in ("build", "dev")]
+    pinned = [["--no-deps", "-r", f"requirements/{part}.lock"] for part in ("build", "dev")]
     for words in wanted.get(row, [*pinned[:1], [*pinned[1], "--no-build-isolation"], [TORCH]]):
         subprocess.run(["uv", "pip", "install", "--quiet", "--python", folder, *words], cwd=ROOT, check=True)
     subprocess.run(

@@ -19,7 +19,7 @@ def test_every_name_exists_and_is_listed(name: str) -> None:
 def test_names_come_from_their_stages() -> None:
     assert gs.snd is gs.metric.snd
     assert gs.control is sys.modules["graphsnd.control"]
-    assert {"behavior", "training", "plots", "__version__"} <= set(dir(gs))
+    assert {"behavior", "control", "plots", "__version__"} <= set(dir(gs))
     with pytest.raises(AttributeError, match="no attribute 'sdn'"):
         gs.sdn  # noqa: B018
     with pytest.raises(ImportError):

@@ -9,7 +9,9 @@ import dataclasses
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -173,3 +175,19 @@ def test_nor_do_those_of_other_libraries() -> None:
         said.append(subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout)
     assert said[0].count("\n") == len(names("wide", "double"))
     assert said[0] == said[1]
+
+
+def test_calls_from_many_threads_at_once_have_the_bits_of_one() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(5, 16), torch.nn.Dropout(0.5), torch.nn.Linear(16, 2))
+    policies, observations = [module] + [torch.nn.Linear(5, 2) for _ in range(3)], torch.randn(200, 5)
+    behavior = gs.Deterministic(torch.randn(60, 24, 4, dtype=torch.float64))
+    chosen = ("snd", "graph_snd", "pairwise", "contributions", "measure regular", "accumulator", "gradient snd")
+    calls = {name: (lambda name=name: CALLS[name](behavior)) for name in chosen}
+    calls["policies"] = lambda: gs.measure(policies, observations)
+    alone = {name: bits(call()) for name, call in calls.items()}
+    state, filters = torch.get_rng_state(), list(warnings.filters)
+    with ThreadPoolExecutor(4) as threads:
+        for name, found in [(name, threads.submit(calls[name])) for _ in range(3) for name in sorted(calls)]:
+            assert bits(found.result()) == alone[name], name
+    assert torch.equal(torch.get_rng_state(), state)
+    assert (list(warnings.filters), module.training) == (filters, True)

@@ -1,9 +1,8 @@
-"""The pages of reference/: public names, commands and log columns, read from the code."""
+"""Pages that autosummary does not write: commands, log columns and the names of the package, read from the code."""
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import inspect
 import re
 from pathlib import Path
@@ -19,89 +18,6 @@ from graphsnd.cli.app import app
 from graphsnd.rl import log
 
 FOLDER = Path(__file__).parents[1] / "reference"
-# Stage by stage, as the package names them; a title says what people look for there.
-STAGES = {
-    "estimation": "Measuring",
-    "behavior": "Behaviours and distances",
-    "teams": "Teams",
-    "graphs": "Graphs",
-    "designs": "Designs: which pairs",
-    "metric": "SND and Graph-SND",
-    "bounds": "Bounds",
-    "analysis": "Roles and comparisons",
-    "control": "Diversity control",
-    "distributed": "Several devices",
-    "rl": "Training",
-    "rl.worlds": "Worlds",
-    "plots": "Figures and pages",
-}
-# Adapters need packages that may be absent here, so their names stand in this list.
-ADAPTERS = {
-    "benchmarl": "DiversityCallback DiversityLog DiCoModelConfig DiCoModel ActionSpaceLoss GraphsndTask "
-    "load_teams provide_mpe",
-    "torchrl": "ActorTeam DiversityHook WorldEnv",
-    "pettingzoo": "collect Collected",
-    "sb3": "ModelTeam DiversityCallback",
-    "rllib": "ModuleTeam load_team DiversityCallback",
-    "jax": "JaxTeam nnx_team stack",
-    "torchmetrics": "SystemNeuralDiversity GraphSnd",
-}
-ERRORS = ["InputError", "MissingExtraError"]
-
-
-def head(title: str, module: str, underline: str = "=") -> list[str]:
-    """Return a title and what a module says about itself."""
-    return [title, underline * len(title), "", f".. automodule:: {module}", "   :no-members:", ""]
-
-
-def entry(value: Any, path: str) -> list[str]:
-    """Return the directive that documents a name."""
-    if inspect.ismodule(value):
-        names = [name for name, held in vars(value).items() if getattr(held, "__module__", None) == value.__name__]
-        public = [name for name in getattr(value, "__all__", names) if not name.startswith("_")]
-        parts = [entry(getattr(value, name), f"{value.__name__}.{name}") for name in public]
-        return head(path, value.__name__, "-") + [line for part in parts for line in part]
-    if callable(value):
-        return [f".. auto{'class' if inspect.isclass(value) else 'function'}:: {path}", ""]
-    names = ", ".join(f"``{name}``" for name in value)
-    return [f".. py:data:: {path}", "", f"   {type(value).__name__} with the keys {names}.", ""]
-
-
-def stage_page(package: str, title: str) -> list[str]:
-    """Return the page of one stage: all public names, each under the shortest path that users write."""
-    module = importlib.import_module(f"graphsnd.{package}")
-    lines = head(title, module.__name__)
-    for name in sorted(module.__all__, key=lambda name: _rank(name, getattr(module, name))):
-        home = "graphsnd" if name in graphsnd.__all__ else module.__name__
-        if getattr(graphsnd, name, None) is not getattr(module, name):  # graphs.bernoulli and bounds.bernoulli
-            home = module.__name__
-        lines += entry(getattr(module, name), f"{home}.{name}")
-    return lines
-
-
-def _rank(name: str, value: Any) -> tuple[bool, ...]:
-    """Return the order of names on a page: those of the package itself first; functions, classes, data, modules."""
-    data = not callable(value) and not inspect.ismodule(value)
-    return inspect.ismodule(value), data, name not in graphsnd.__all__, inspect.isclass(value)
-
-
-def adapters_page() -> list[str]:
-    """Return the page of all adapters."""
-    lines = head("Adapters", "graphsnd.integrations")
-    for module, names in ADAPTERS.items():
-        lines += head(module, f"graphsnd.integrations.{module}", "-")
-        for name in names.split():
-            kind = "class" if name[0].isupper() else "function"
-            lines += [f".. auto{kind}:: graphsnd.integrations.{module}.{name}", ""]
-    return lines
-
-
-def errors_page() -> list[str]:
-    """Return the page of errors."""
-    lines = head("Errors", "graphsnd.errors")
-    for name in ERRORS:
-        lines += [f".. autoexception:: graphsnd.{'' if name in graphsnd.__all__ else 'errors.'}{name}", ""]
-    return lines
 
 
 def plain(text: str) -> str:
@@ -156,31 +72,26 @@ def columns_page() -> list[str]:
     """Return the page of the log's columns, from the dataclasses of its rows and their comments."""
     text = "`metrics.csv` has a row for each iteration and run. A cell is empty where nothing was measured."
     lines = ["# Log columns", "", text, ""]
-    for kind, command in ((log.Row, "train"), (log.ControlRow, "control")):
-        lines += [f"## graphsnd {command}", "", "| column | type | meaning |", "| --- | --- | --- |"]
-        for name, type_, meaning in fields(kind):
-            lines.append(f"| `{name}` | {type_.replace('|', 'or')} | {meaning} |")
-        lines.append("")
+    lines += ["| column | type | meaning |", "| --- | --- | --- |"]
+    for name, type_, meaning in fields(log.Row):
+        lines.append(f"| `{name}` | {type_.replace('|', 'or')} | {meaning} |")
     return lines
 
 
 def names_table() -> list[str]:
-    """Return a table of the names of the package itself, with the first sentence of each, and the pages they are on."""
+    """Return a table of the names of the package itself, with the first sentence of each."""
     lines = ["| name | what it is |", "| --- | --- |"]
     for name in graphsnd.__all__:
         value = getattr(graphsnd, name)
         first = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
         link = f"{{py:{'mod' if inspect.ismodule(value) else 'obj'}}}`graphsnd.{name}`"
         lines.append(f"| {link} | {plain(first).replace('|', chr(92) + '|')} |")
-    pages = [f"reference/{page}" for page in (*STAGES, "integrations", "errors")]
-    return [*lines, "", "```{toctree}", ":hidden:", "", *pages, "```"]
+    return lines
 
 
 def write(app: Any) -> None:
     """Write the pages that changed."""
-    pages = {f"{package}.rst": stage_page(package, title) for package, title in STAGES.items()}
-    pages |= {"integrations.rst": adapters_page(), "errors.rst": errors_page()}
-    pages |= {"commands.md": commands_page(), "columns.md": columns_page(), "names.md": names_table()}
+    pages = {"commands.md": commands_page(), "columns.md": columns_page(), "names.md": names_table()}
     FOLDER.mkdir(exist_ok=True)
     for name, lines in pages.items():
         path, text = FOLDER / name, "\n".join(lines) + "\n"

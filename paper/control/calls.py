@@ -189,9 +189,8 @@ def _fused(arm: str, agents: int, observations: int, device: torch.device) -> Ca
     places = torch.rand(observations, agents, 2, generator=hashed(POINTS_SEED, 4)).to(device)
 
     def call() -> int:
-        measured = measure_points(design, points, generator, positions=places)
-        float(measured.value)
-        return int(measured.pairs)
+        float(measure_points(design, points, generator, positions=places).value)
+        return round(design.pairs(agents))
 
     return call
 

@@ -16,9 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.control import DiCo, State, Status
-from graphsnd.control.audits import error_of_mean, mean_error
-from graphsnd.control.controllers import Generators, Measured, read_measurement
+from graphsnd.control import DiCo, State, Status, audit_error, tracking_error
+from graphsnd.control.controllers import Measured, read_measurement
 from graphsnd.rl import ControlSettings, ControlTask
 from graphsnd.rl.control import Group
 from paper.control.logs import split_runs
@@ -75,10 +74,12 @@ class FaultyController(DiCo):
     _: KW_ONLY
     reading: Callable[[Tensor], Tensor]
 
-    def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
+    def step(
+        self, measured: Measured, state: State, *, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, State, Status]:
         """React to a measurement, wrongly."""
         measurement = read_measurement(self, measured, state, generator)
-        return super().step(dataclasses.replace(measurement, value=self.reading(measurement.value)), state)
+        return super().step(measurement._replace(value=self.reading(measurement.value)), state)
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,6 @@ def run_faulty_study(agents: int, target: float, settings: ControlSettings, *, w
     arms = []
     for name, history in zip(READINGS, split_runs(rows), strict=True):
         series = {key: [getattr(row, key) for row in history.rows] for key in ("applied", "audit")}
-        tracking = mean_error(series["applied"][-window:], target)
-        arms.append(FaultyRun(name, tracking, error_of_mean(series["audit"][-window:], target), series))
+        tracking = tracking_error(series["applied"], target, last=window)
+        arms.append(FaultyRun(name, tracking, audit_error(series["audit"], target, last=window), series))
     return FaultyStudy(agents, target, FACTOR, tuple(arms))

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import binomtest, t
 
-from graphsnd.control.audits import error_of_mean, mean_error
+from graphsnd.control import audit_error, tracking_error
 from graphsnd.errors import InputError
 from graphsnd.rl import ControlTask
 from paper.control.logs import PARTS, History, group_by, list_missing
@@ -247,10 +247,10 @@ def summarise_run(history: History, window: int) -> RunSummary:
         audit_minus_applied=statistics.fmean(audits) - statistics.fmean(applied),
         first_rewards=tuple(row.reward for row in history.rows[:2]),
         first_audits=tuple(row.audit for row in history.rows[:2]),
-        tracking_error=None if run.target is None else mean_error(applied, run.target),
-        tracking_error_of_mean=None if run.target is None else error_of_mean(applied, run.target),
-        audit_error=None if run.target is None else error_of_mean(audits, run.target),
-        absolute_audit_error=None if run.target is None else mean_error(audits, run.target),
+        tracking_error=None if run.target is None else tracking_error(applied, run.target, last=window),
+        tracking_error_of_mean=None if run.target is None else audit_error(applied, run.target, last=window),
+        audit_error=None if run.target is None else audit_error(audits, run.target, last=window),
+        absolute_audit_error=None if run.target is None else tracking_error(audits, run.target, last=window),
     )
 
 

@@ -7,7 +7,7 @@ import torch
 
 from benchmarks import worlds
 from benchmarks.timing import Options
-from graphsnd.rl.worlds.parse import parse_world
+from graphsnd.rl.worlds import parse_world
 
 OPTIONS = Options(torch.device("cpu"), quick=True)
 

@@ -15,7 +15,7 @@ from graphsnd.cli.measure import DESIGNS
 from graphsnd.designs.design import FORMS
 from graphsnd.errors import MissingExtraError
 
-COMMANDS = ("measure", "advise", "train", "control", "demo", "bench", "doctor")
+COMMANDS = ("measure", "advise", "train", "control", "demo", "doctor")
 
 
 def test_version(run: Any) -> None:

@@ -109,13 +109,6 @@ def test_what_a_file_says_keeps_the_name_it_has_there(run: Any, tmp_path: Path) 
     assert "`agents`" in result.stderr
 
 
-def test_an_unknown_scenario_lists_those_that_vmas_has(run: Any) -> None:
-    vmas = pytest.importorskip("vmas")
-    result = run("train", "vmas:nosuch")
-    assert result.exit_code == 2
-    assert f"Expected `WORLD` to be one of {', '.join(vmas.scenarios)}, " in result.stderr
-
-
 def test_a_preset_is_no_world_beside_a_file(run: Any, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"world": "navigation"}')
     result = run("train", "navigation-small", "--config", tmp_path / "run.json", "--show-config")

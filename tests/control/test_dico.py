@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-import re
+from collections.abc import Callable
 from itertools import combinations
 
 import pytest
@@ -10,9 +10,9 @@ from torch import Tensor
 
 from graphsnd import InputError, graphs
 from graphsnd.behavior.points import Norm, Points
-from graphsnd.control import DiCo, State, Unconstrained
+from graphsnd.control import Controller, DiCo, Homogeneous, State, Status, Unconstrained
 from graphsnd.control.dico import Bootstrap
-from graphsnd.control.measurement import Measurement, measure_points
+from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Bernoulli, Complete, Design
 from tests.control import plain
 
@@ -72,10 +72,7 @@ def test_saturation_is_bounded_and_said(measured: float, scale: float) -> None:
     applied, _, status = dico.step(torch.tensor(measured), dico.initial())
     assert float(applied) == scale
     assert bool(status.saturated)
-    assert "saturated" in status.describe()
-    inside = dico.step(torch.tensor(0.1), dico.initial())[2]
-    assert not bool(inside.saturated)
-    assert "saturated" not in inside.describe()
+    assert not bool(dico.step(torch.tensor(0.1), dico.initial())[2].saturated)
 
 
 def test_zero_diversity_is_said_and_recovers() -> None:
@@ -83,7 +80,6 @@ def test_zero_diversity_is_said_and_recovers() -> None:
     scale, state, status = dico.step(torch.ones(4, 3, 2), dico.initial())
     assert float(scale) == dico.bounds[1]
     assert (bool(status.zero), bool(status.saturated)) == (True, True)
-    assert "all agents behave alike" in status.describe()
     for _ in range(2000):
         scale, state, status = dico.step(torch.tensor(0.2), state)
     assert float(scale) == pytest.approx(0.5, rel=1e-6)
@@ -98,7 +94,6 @@ def test_what_is_not_finite_is_left_out() -> None:
     _, state, _ = dico.step(torch.tensor(0.2), state)
     scale, after, status = dico.step(torch.tensor(math.inf), state)
     assert (float(scale), float(after.estimate)) == (pytest.approx(0.5), pytest.approx(0.2))
-    assert "not finite" in status.describe()
 
 
 def test_runs_are_stacked_and_do_not_notice_each_other() -> None:
@@ -108,20 +103,10 @@ def test_runs_are_stacked_and_do_not_notice_each_other() -> None:
     states = [each.initial() for each in alone]
     for step in range(5):
         measured = torch.tensor([0.3, 0.2 + step, math.nan if step < 2 else 1.0])
-        scale, state, status = together.step(measured, state)
+        scale, state, _ = together.step(measured, state)
         for run, each in enumerate(alone):
             own, states[run], _ = each.step(measured[run], states[run])
             assert float(scale[run]) == pytest.approx(float(own), rel=1e-12)  # vectors may fuse what scalars do not
-    assert status.describe().count("\n") == 2
-
-
-@pytest.mark.parametrize("target", [0.1, torch.tensor([0.1, 0.2])])
-def test_the_default_device_does_not_move_the_target(target: float | Tensor) -> None:
-    with torch.device("meta"):  # as for models whose weights are loaded later
-        start = DiCo(target).initial()
-        with pytest.raises(InputError, match="target"):
-            DiCo(0.0 * target)
-    assert start.estimate.device.type == ("cpu" if isinstance(target, Tensor) else "meta")
 
 
 def test_gradients_stop_unless_asked_through(generator: torch.Generator) -> None:
@@ -141,17 +126,6 @@ def test_gradients_stop_unless_asked_through(generator: torch.Generator) -> None
     assert torch.autograd.grad(flat, same)[0].abs().max() == 0
 
 
-def test_measurements_come_in_several_forms() -> None:
-    values = torch.tensor([[[0.0], [0.5]]])
-    dico, wanted = DiCo(0.1), 0.2
-    for given in (values, Points(values, Norm.EUCLIDEAN), torch.tensor(0.5), Measurement.given(torch.tensor(0.5))):
-        assert float(dico.step(given, dico.initial())[0]) == pytest.approx(wanted)
-    half = dico.step(Points(values, Norm.HALF_L1), dico.initial())[0]
-    assert float(half) == pytest.approx(0.4)
-    with pytest.raises(InputError, match="measured"):
-        dico.step(torch.zeros(2, 2), dico.initial())
-
-
 @pytest.mark.parametrize("options", [
     {"target": 0.0}, {"target": -1.0}, {"target": math.nan}, {"target": torch.tensor([0.1, 0.0])},
     {"target": 0.1, "tau": 0.0}, {"target": 0.1, "tau": 1.5}, {"target": 0.1, "bounds": (2.0, 3.0)},
@@ -161,38 +135,6 @@ def test_measurements_come_in_several_forms() -> None:
 def test_values_out_of_range_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError):
         DiCo(**options)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("controller", [DiCo(TARGET), Unconstrained()])
-def test_observations_are_not_taken_for_runs(controller: DiCo | Unconstrained) -> None:
-    points = torch.randn(3, 5, 4, 2, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(InputError, match="initial"):
-        controller.step(points, controller.initial())
-    assert controller.step(points, controller.initial((3,)))[0].shape == (3,)
-
-
-def test_a_measurement_is_of_all_runs_or_of_each() -> None:
-    controller = DiCo(torch.tensor([0.1, 0.2, 0.3]))
-    one, each = torch.tensor(0.5), torch.full((3,), 0.5)
-    results = [controller.step(measured, controller.initial()) for measured in (one, each)]
-    for part, other in zip(vars(results[0][2]).values(), vars(results[1][2]).values(), strict=True):
-        assert torch.equal(part, other)
-    assert results[0][2].describe() == results[1][2].describe()
-    with pytest.raises(InputError, match=r"`measured` for a state of shape \(3,\), got values \(2,\)"):
-        controller.step(each[:2], controller.initial())
-
-
-def test_a_measurement_is_never_broadcast_to_other_runs() -> None:
-    dico = DiCo(torch.tensor([0.1, 0.3], dtype=torch.float64))
-    each = torch.arange(1.0, 19.0, dtype=torch.float64).view(3, 3, 2)
-    scale, state, _ = dico.step(Measurement.given(each), dico.initial((3, 3, 2)))
-    assert scale.tolist() == [[[0.1 / a, 0.3 / b] for a, b in run] for run in each.tolist()]
-    for wrong in (each[0], each[:1], each[..., :1], each[0, 0]):
-        shape = re.escape(str(tuple(wrong.shape)))
-        with pytest.raises(InputError, match=rf"`measured` .* \(3, 3, 2\), got values {shape}"):
-            dico.step(Measurement.given(wrong), state)
-    with pytest.raises(InputError, match=r"got pairs \(2,\)"):
-        dico.step(Measurement(each, torch.ones(2), torch.zeros(())), state)
 
 
 @pytest.mark.parametrize("wrong", [-1.0, -1e-300, torch.nan, torch.inf])
@@ -205,3 +147,37 @@ def test_what_no_diversity_can_be_is_left_out(wrong: float) -> None:
     assert float(after.estimate) == float(state.estimate)
     first, _, status = dico.step(torch.tensor(wrong, dtype=torch.float64), dico.initial())
     assert (float(first), bool(status.invalid)) == (1.0, True)
+
+
+@pytest.mark.parametrize(("controller", "scale"), [(Unconstrained(), 1.0), (Homogeneous(), 0.0)])
+def test_the_two_that_control_nothing(controller: Controller, scale: float) -> None:
+    state = controller.initial((2,))
+    assert controller.scale(state).tolist() == [scale, scale]
+    scales, state, status = controller.step(torch.tensor([0.3, 0.0]), state)
+    assert scales.tolist() == controller.scale(state).tolist() == [scale, scale]
+    assert state.estimate.tolist() == pytest.approx([0.3, 0.0])
+    assert status.zero.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("make", [Unconstrained, Homogeneous, lambda **options: DiCo(0.1, **options)])
+def test_every_controller_measures_points_numbers_and_measurements(make: Callable[..., Controller]) -> None:
+    values = torch.tensor([[[0.0], [0.5]]])
+    controller = make(design="complete")
+    given = (values, Points(values, Norm.EUCLIDEAN), torch.tensor(0.5), measure_points("complete", values))
+    states = [controller.step(each, controller.initial())[1] for each in given]
+    assert [float(state.estimate) for state in states] == [0.5] * 4
+    half = controller.step(Points(values, Norm.HALF_L1), controller.initial())[1]
+    assert float(half.estimate) == 0.25
+    for wrong in (torch.zeros(2, 2), torch.zeros(2), torch.zeros(3, 1, 2, 1)):  # neither points nor a number per run
+        with pytest.raises(InputError, match="measured"):
+            controller.step(wrong, controller.initial())
+    with pytest.raises(InputError, match="design"):
+        make(design="nonsense")
+
+
+def test_a_status_names_its_flags_for_each_run() -> None:
+    scale, numbers = torch.tensor([1.0, 2.0]), torch.tensor([0.1, 0.2])
+    no, yes = torch.tensor([False, False]), torch.tensor([False, True])
+    lines = Status(numbers, numbers, numbers, scale, yes, no, yes, no).describe().split("\n")
+    assert lines[0] == "scale 1: measured 0.1, estimate 0.1, target 0.1"
+    assert lines[1].endswith("out of reach within the bounds; empty draw: all pairs were measured instead")

@@ -11,9 +11,13 @@ import graphsnd as gs
 from graphsnd import InputError
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.control import measurement
-from graphsnd.control.measurement import Selection, measure_points, select_pairs
+from graphsnd.control.measurement import Selection, measure_points, measure_selected, select_pairs
 from graphsnd.designs import Agents, Bernoulli, Complete, Nearest, Radius, Uniform, parse
 from tests.control import plain
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
 
 
 @pytest.fixture
@@ -25,7 +29,7 @@ def test_complete_is_snd(values: torch.Tensor) -> None:
     measured = measure_points(Complete(), values)
     assert float(measured.value) == pytest.approx(plain.raw(values.numpy(), combinations(range(6), 2)), rel=1e-6)
     assert float(measured.value) == pytest.approx(float(gs.snd(gs.Deterministic(values))), rel=1e-6)
-    assert (int(measured.pairs), bool(measured.empty)) == (15, False)
+    assert not bool(measured.empty)
 
 
 @pytest.mark.parametrize("text", ["bernoulli:0.4", "uniform:4", "regular:3", "matching", "ring:2", "agents:3"])
@@ -37,20 +41,27 @@ def test_sampled_estimates_are_unbiased(text: str, values: torch.Tensor) -> None
     assert measured.std() > 0
 
 
-@pytest.mark.parametrize("text", ["complete", "bernoulli:0.4", "regular:3", "matching", "agents:3"])
+@pytest.mark.parametrize(
+    "text", ["complete", "bernoulli:0.4", "regular:3", "matching", "agents:3", "knn:2", "radius:0.2"]
+)
 def test_stacked_runs_are_measured_as_alone(text: str, values: torch.Tensor) -> None:
-    design = parse(text)
-    stacked = torch.stack([values, 3 * values.flip(1)])
-    together = measure_points(design, stacked, [torch.Generator().manual_seed(s) for s in (1, 2)])
-    alone = [measure_points(design, v, torch.Generator().manual_seed(s)) for v, s in zip(stacked, (1, 2), strict=True)]
+    stacked, places = torch.stack([values, 3 * values.flip(1)]), torch.rand(2, 30, 6, 2, generator=seeded(8))
+    alone = [
+        measure_points(text, v, seeded(s), positions=p) for s, (v, p) in enumerate(zip(stacked, places, strict=True))
+    ]
+    chosen = [
+        select_pairs(parse(text), 30, 6, seeded(s), device=values.device, positions=p) for s, p in enumerate(places)
+    ]
+    rows = torch.arange(30).unsqueeze(1)
+    shown = [v if c.agents is None else v[rows, c.agents] for v, c in zip(stacked, chosen, strict=True)]
+    together = measure_selected(chosen, torch.stack(shown))
     assert together.value.tolist() == pytest.approx([float(one.value) for one in alone], rel=1e-12)
-    assert together.pairs.tolist() == [int(one.pairs) for one in alone]
 
 
 def test_an_empty_draw_measures_everything(values: torch.Tensor) -> None:
     never = Bernoulli(1e-12)
     measured = measure_points(never, values, torch.Generator().manual_seed(0))
-    assert (bool(measured.empty), int(measured.pairs)) == (True, 15)
+    assert bool(measured.empty)
     assert float(measured.value) == float(measure_points(Complete(), values).value)
 
 
@@ -104,8 +115,6 @@ def test_what_is_missing_is_said(values: torch.Tensor) -> None:
         measure_points(Nearest(6), values, positions=values)
     with pytest.raises(InputError, match="values"):
         measure_points(Complete(), values[0])
-    with pytest.raises(InputError, match="one for each run"):
-        measure_points(Complete(), torch.stack([values, values]), [torch.Generator()])
 
 
 def test_radius_is_graph_snd_of_each_observations_graph(values: torch.Tensor) -> None:
@@ -115,17 +124,6 @@ def test_radius_is_graph_snd_of_each_observations_graph(values: torch.Tensor) ->
     means = [float(gs.graph_snd(gs.Deterministic(v[None]), g)) for v, g in zip(values, graphs, strict=True)]
     assert min(means) == 0 < max(means)  # an observation at which no two agents are in range has no diversity
     assert float(measured.value) == pytest.approx(np.mean(means), rel=1e-6)
-
-
-def test_local_measures_of_stacked_runs_are_those_of_each(values: torch.Tensor) -> None:
-    places = torch.rand(2, 30, 6, 2, generator=torch.Generator().manual_seed(8))
-    stacked = torch.stack([values, 3 * values.flip(1)])
-    for design in (Nearest(2), Radius(0.2)):
-        together = measure_points(design, stacked, positions=places)
-        for run in range(2):
-            alone = measure_points(design, stacked[run], positions=places[run])
-            assert float(together.value[run]) == float(alone.value)
-            assert int(together.pairs[run]) == int(alone.pairs) == round(design.draw(6, positions=places[run]).m / 30)
 
 
 def test_weighted_and_moving_graphs_are_their_graph_snd(values: torch.Tensor) -> None:
@@ -139,13 +137,9 @@ def test_weighted_and_moving_graphs_are_their_graph_snd(values: torch.Tensor) ->
         scale, _, _ = dico.step(values, dico.initial())
         assert float(gs.graph_snd(gs.Deterministic(values * float(scale)), graph)) == pytest.approx(target, rel=1e-5)
         assert str(dico.design) == "custom"
-    twice = torch.stack([values, values.flip(1)])
-    both = gs.graphs.knn(torch.cat([values, values.flip(1)]), 2)
-    stacked = measure_points(both, twice).value
-    assert float(stacked.mean()) == pytest.approx(float(gs.graph_snd(gs.Deterministic(twice), both)), rel=1e-6)
     with pytest.raises(InputError, match="`design` for 3 observations"):
         measure_points(moving, values[:3])
-    with pytest.raises(InputError, match=r"`positions` with shape \(20, 6, d\), got shape \(6, 2\)"):
+    with pytest.raises(InputError, match=r"`positions`"):
         measure_points("knn:2", torch.rand(20, 6, 3), positions=torch.rand(6, 2))
     with pytest.raises(InputError, match="`positions` to be finite"):
         measure_points("knn:2", torch.rand(20, 6, 3), positions=torch.full((20, 6, 2), torch.nan))
@@ -157,7 +151,6 @@ def test_graphs_of_all_runs_together_and_one_by_one() -> None:
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(3, 20, 6, 2, generator=generator, requires_grad=True)
     selections = [Selection(gs.graphs.bernoulli(6, p, seed=1)) for p in (0.2, 0.5)] + [Selection(None, empty=True)]
-    assert len({each.pairs(6) for each in selections}) == 3
     edges = [gs.graphs.complete(6).edges if each.edges is None else each.edges.edges for each in selections]
     together = measurement._measure_together(edges, Points(values.flatten(0, 1), Norm.EUCLIDEAN))
     parts = zip(selections, values, strict=True)

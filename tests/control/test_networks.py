@@ -7,24 +7,23 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 import graphsnd as gs
 from graphsnd import InputError
 from graphsnd.behavior import Wasserstein
 from graphsnd.control import ControlledPolicy
-from graphsnd.control.networks import ControlledTeam, add_deviation, centre_logits, combine
+from graphsnd.control.networks import ControlledTeam, add_deviation, centre_logits
 from graphsnd.teams import StackedMLP
 from graphsnd.teams.team import Team
 
 
 def test_only_the_shared_part_is_squashed(generator: torch.Generator) -> None:
     shared, deviation = (torch.randn(5, 2, generator=generator) for _ in range(2))
-    middle, half = torch.tensor([0.5, -1.0]), torch.tensor([2.0, 0.25])
-    assert torch.equal(add_deviation(shared, deviation, squash=False), shared + deviation)
-    assert torch.equal(add_deviation(shared, deviation, squash=True), shared.tanh() + deviation)
-    boxed = add_deviation(shared, deviation, squash=True, box=torch.stack([middle, half]))
-    torch.testing.assert_close(boxed, shared.tanh() * half + middle + deviation)
+    middle, half, scale = torch.tensor([0.5, -1.0]), torch.tensor([2.0, 0.25]), torch.tensor(3.0)
+    assert torch.equal(add_deviation(shared, deviation, scale, squash=False), shared + 3 * deviation)
+    assert torch.equal(add_deviation(shared, deviation, scale, squash=True), shared.tanh() + 3 * deviation)
+    boxed = add_deviation(shared, deviation, scale, squash=True, box=torch.stack([middle, half]))
+    torch.testing.assert_close(boxed, shared.tanh() * half + middle + 3 * deviation)
 
 
 def test_centred_logits_are_the_same_policy(generator: torch.Generator) -> None:
@@ -33,21 +32,11 @@ def test_centred_logits_are_the_same_policy(generator: torch.Generator) -> None:
     torch.testing.assert_close(centre_logits(logits).softmax(-1), logits.softmax(-1))
 
 
-def test_means_and_logits_are_those_of_the_formula(generator: torch.Generator) -> None:
-    common, deviation = torch.randn(3, 4, generator=generator), torch.randn(3, 2, generator=generator)
-    loc, scale = combine("tanh-normal", common, deviation)
-    assert torch.equal(loc, common[:, :2].tanh() + deviation)
-    assert bool((scale > 0).all())
-    (logits,) = combine("categorical", common[:, :2], deviation)
-    assert torch.equal(logits, common[:, :2] + deviation)
-
-
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["tanh-normal", "gaussian", "categorical"])
-@pytest.mark.parametrize("scale", [0.5, torch.tensor([0.5, 0.0, 2.0])])
-def test_a_saved_team_is_the_same_to_the_bit(tmp_path: Path, kind: str, scale: Tensor | float) -> None:
+def test_a_saved_team_is_the_same_to_the_bit(tmp_path: Path, kind: str) -> None:
     made = ControlledPolicy.create(3, 4, 2, generators=[torch.Generator().manual_seed(0)], hidden=(5,), kind=kind)
-    team = made.team(0, scale, squashed=kind == "tanh-normal", about={"seed": 3})
+    team = made.team(0, 0.5, squashed=kind == "tanh-normal", about={"seed": 3})
     seen = torch.randn(6, 4, generator=torch.Generator().manual_seed(1))
     team.save(tmp_path)
     found = Team.load(tmp_path)
@@ -95,9 +84,9 @@ def test_the_bound_on_logits_is_reached() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"shared": (3,)}, r"batch \(1,\).*\(3,\) and \(3,\)"),  # a network for each agent, none that all share
-        ({"deviations": (2, 3)}, r"batch \(agents,\).*\(2, 3\)"),
-        ({"scale": torch.ones(2)}, r"`scale` of shape \(\), \(3,\) or \(3, 3\), got shape \(2,\)"),
+        ({"shared": (3,)}, "shared"),  # a network for each agent, none that all share
+        ({"shared": (2, 1), "deviations": (2, 3)}, "deviations"),
+        ({"scale": torch.ones(3)}, "scale"),
     ],
 )
 def test_networks_and_scales_of_other_agents_are_refused(

@@ -63,10 +63,10 @@ def test_deviations_on_shared_observations_and_on_request(count: int, generator:
         expected = torch.stack([net(rows[run].double()) for net in own], 1)
         torch.testing.assert_close(every[run].double(), expected, rtol=1e-5, atol=1e-6)
     agents = torch.randint(AGENTS, (2, count, 3), generator=generator)
-    some = policy.deviation_of(rows, agents)
+    some = policy.deviation(rows, agents)
     expected = every.gather(2, agents.unsqueeze(-1).expand(-1, -1, -1, ACTIONS))
     torch.testing.assert_close(some, expected, rtol=1e-5, atol=1e-6)
-    second = policy.deviation_of(rows[1:], agents[1:], slice(1, 2))
+    second = policy.deviation(rows[1:], agents[1:], slice(1, 2))
     torch.testing.assert_close(second, some[1:], rtol=1e-5, atol=1e-6)
 
 
@@ -126,17 +126,6 @@ def test_diversity_is_linear_in_the_scale_and_bounded(generator: torch.Generator
     assert float(audit(policy.team(0, 0.0), rows)) == 0.0
 
 
-def test_a_scale_for_each_agent() -> None:
-    policy = _policy(runs=1)
-    rows = torch.ones(4, FEATURES)
-    scale = torch.tensor([0.0, 0.0, 1.0, 1.0, 1.0])
-    distances = gs.pairwise(policy.team(0, scale).evaluate(rows)).detach()
-    assert float(distances[0, 1]) == 0.0
-    assert float(distances[2, 3]) > 0
-    with pytest.raises(InputError, match="scale"):
-        policy.distribution(torch.zeros(1, AGENTS, 3, FEATURES), torch.ones(AGENTS))
-
-
 def test_networks_that_do_not_fit() -> None:
     policy = _policy()
     with pytest.raises(InputError, match="shared"):
@@ -145,3 +134,5 @@ def test_networks_that_do_not_fit() -> None:
         ControlledPolicy(policy.shared, policy.deviations, kind="categorical")
     with pytest.raises(InputError, match="kind"):
         ControlledPolicy(policy.shared, policy.deviations, kind="beta")
+    with pytest.raises(InputError, match="scale"):
+        policy.parameters_of(torch.zeros(2, AGENTS, 3, FEATURES), torch.ones(AGENTS))

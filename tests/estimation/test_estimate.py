@@ -11,6 +11,8 @@ import torch
 
 import graphsnd as gs
 from graphsnd.estimation.estimate import round_outwards
+from tests import oracles
+from tests.estimation.teams import policies
 
 TEAM = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0], [7.0]]]).expand(20, 4, 1))
 
@@ -100,7 +102,10 @@ def test_json_without_nan_or_infinity(graph: gs.Graph | None, observations: int)
     estimate = gs.measure(behavior, design=graph)
     text = json.dumps(estimate.to_dict(), allow_nan=False)
     again = json.loads(text)
-    assert again.keys() == {field.name for field in dataclasses.fields(gs.Estimate)} | {"exact", "text"}
+    assert again.keys() == {field.name for field in dataclasses.fields(gs.Estimate) if field.compare} | {
+        "exact",
+        "text",
+    }
     assert again["value"] == estimate.value
     assert again["interval"] == list(estimate.interval)
 
@@ -150,3 +155,32 @@ def test_ends_that_have_no_digits_are_printed_short() -> None:
     assert round_outwards(1e-12, 0.0, 2e-12, 1e-13) == ("1e-12", "0", "2e-12")
     assert round_outwards(1e20, 0.0, 2e20, 1e18) == ("1e+20", "0", "2e+20")
     assert round_outwards(1.23456789, 1.23456789, 1.23456789, 0.0) == ("1.23457", "1.23457", "1.23457")
+
+
+@pytest.mark.parametrize("design", ["complete", "uniform:40", "bernoulli:0.4", "regular:4", "knn:3", "weighted"])
+def test_the_distances_of_the_measured_pairs_are_kept(design: str) -> None:
+    team, weighted = noisy_team(), gs.Graph(12, torch.tensor([[0, 3], [2, 7], [5, 6]]), torch.tensor([1.0, 0.5, 2.0]))
+    estimate = gs.measure(team, design=weighted if design == "weighted" else design, positions=torch.randn(12, 2))
+    loc = team.loc.double().numpy()
+    truth = oracles.distances(12, 400, lambda o, i, j: oracles.euclidean(loc[o, i], loc[o, j]))
+    matrix = estimate.matrix()
+    assert matrix is not None
+    measured = ~matrix.isnan()
+    assert int(measured.sum()) == 12 + 2 * estimate.pairs_used
+    np.testing.assert_allclose(matrix[measured], torch.from_numpy(truth)[measured], rtol=1e-6)
+    torch.testing.assert_close(matrix[measured], gs.pairwise(team).double()[measured], rtol=1e-6, atol=0)
+
+
+def test_distances_are_kept_of_policies_and_accumulators_and_of_no_more_than_65_536_pairs() -> None:
+    team, observations = policies(), torch.randn(30, 3, dtype=torch.float64)
+    expected = gs.pairwise(team.evaluate(observations)).detach()
+    torch.testing.assert_close(gs.measure(team, observations).matrix(), expected, rtol=1e-12, atol=1e-15)
+    graph, sums = gs.graphs.circulant(12, 4), gs.SndAccumulator(12, graph=gs.graphs.circulant(12, 4))
+    for part in noisy_team().loc.split(150):
+        sums.update(gs.Gaussian(part, torch.ones(2)))
+    kept = sums.compute().pair_distances
+    torch.testing.assert_close(kept, gs.pairwise(noisy_team(), graph=graph).double(), rtol=1e-6, atol=0)
+    many = gs.Deterministic(torch.randn(1, 363, 1))
+    for design in (None, "matching", gs.graphs.circulant(363, 362)):
+        assert gs.measure(many, design=design).matrix() is None
+    assert gs.measure(gs.Deterministic(torch.randn(1, 362, 1))).pair_distances.shape == (362 * 361 // 2,)

@@ -9,10 +9,8 @@ pytest.importorskip("torchrl")
 from torchrl.envs import VmasEnv
 from torchrl.envs.utils import check_env_specs
 
-from graphsnd.errors import InputError
 from graphsnd.integrations.torchrl import WorldEnv
 from graphsnd.rl.worlds import Dispersion, Navigation, SimpleSpread, World
-from graphsnd.rl.worlds.parse import parse_world
 
 WORLDS = [Navigation(3, 4, horizon=6), Dispersion(3, 4, horizon=6, food_radius=0.3), SimpleSpread(3, 4, horizon=6)]
 
@@ -83,11 +81,6 @@ def test_another_device() -> None:
     first = env.reset()["agents", "observation"]
     assert env.to("cpu") is env  # and goes on
     assert not torch.equal(env.reset()["agents", "observation"], first)
-    pytest.importorskip("vmas")
-    simulator = parse_world("vmas:dispersion", 3, 4)
-    assert WorldEnv(simulator, device="cpu").world is simulator
-    with pytest.raises(InputError, match="`device` to be a device of this machine"):
-        WorldEnv(simulator, device="meta")
 
 
 @pytest.mark.gpu

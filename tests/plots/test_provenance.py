@@ -16,11 +16,11 @@ from graphsnd.plots.provenance import collect_provenance, find_commit, footer_li
 
 
 def test_origin_is_json_and_says_nothing_private() -> None:
-    found = collect_provenance("graphsnd bench", 3)
+    found = collect_provenance("graphsnd doctor", 3)
     text = json.dumps(found)
     assert platform.node() not in text or len(platform.node()) < 4
     assert found["versions"]["graphsnd"] == gs.__version__
-    assert (found["seed"], found["command"]) == (3, "graphsnd bench")
+    assert (found["seed"], found["command"]) == (3, "graphsnd doctor")
     assert found["hardware"]["threads"] >= 1
 
 

@@ -48,7 +48,7 @@ def test_one_estimate_for_each_step_and_it_sees_the_right_observations() -> None
     assert calls == trainer.settings.optimiser_steps == 4
     sample, agent = choose_observations(10, 4, 20, torch.device("cpu"))
     rows = batch.observations[:, agent, sample]
-    measured = measure_points(Complete(), control.policy.controlled.deviation(rows)).value
+    measured = measure_points(Complete(), control.policy.controlled.deviation(rows)[0]).value
     expected = 0.99 * before.estimate + 0.01 * measured
     control.generators = [torch.Generator()]
     index, watch = torch.arange(10).unsqueeze(0), Stopwatch(torch.device("cpu"))

@@ -128,7 +128,7 @@ def test_means_are_pulled_into_the_box() -> None:
     assert not _is_at_rest(learner.box_adam)
 
 
-@pytest.mark.parametrize("shape", [(), (2,), (2, 4)])
+@pytest.mark.parametrize("shape", [(), (2,)])
 def test_gradient_of_the_overflow_is_that_of_all_rows(shape: tuple[int, ...]) -> None:
     trainer = _trainer(seeds=(0, 1))
     batch, policy = _batch(trainer), _learner(trainer).policy

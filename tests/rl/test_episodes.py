@@ -2,13 +2,10 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
 import torch
 
-from graphsnd import InputError
-from graphsnd.rl.episodes import Bank, Simulated, make_episodes
+from graphsnd.rl.episodes import Bank
 from graphsnd.rl.streams import Streams
-from graphsnd.rl.worlds import PettingZooWorld
 
 CPU = torch.device("cpu")
 
@@ -59,13 +56,3 @@ def test_a_run_gets_the_same_episodes_alone(line) -> None:  # type: ignore[no-un
         alone.refill()
         for part in dataclasses.fields(both.state):
             assert torch.equal(getattr(both.state, part.name)[2:], getattr(alone.state, part.name))
-
-
-def test_simulators_keep_their_state() -> None:
-    pytest.importorskip("mpe2")
-    world = PettingZooWorld("mpe2:simple_spread_v3", 2, max_cycles=5)
-    episodes = make_episodes(world, 2, 8, _streams(0))
-    assert isinstance(episodes, Simulated)
-    assert not episodes.tensors()
-    with pytest.raises(InputError, match="`seeds`"):
-        make_episodes(world, 2, 8, _streams(0, 1))

@@ -18,7 +18,7 @@ from graphsnd.rl.grid import find_folder, run_stacks
 from graphsnd.rl.log import Row, read_rows
 from graphsnd.rl.settings import BRIEF
 from graphsnd.rl.task import cut_grid
-from tests.campaign._runs import differences
+from tests.rl.run_folders import differences
 
 SMALL: dict[str, Any] = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}
 GRID = Task("navigation", 2, {}, (0, 7, 3), Settings(**SMALL, diversity_every=2))
@@ -55,11 +55,6 @@ def test_a_cpu_has_no_stack_that_asks_for_a_second_thread() -> None:
         assert max(sizes) == 4 or (max(sizes) + 1) * product >= BRIEF
     many = Task("navigation", 4, seeds=(0, 1), settings=Settings(threads=3))
     assert {part.settings.threads for part in cut_grid(many)} == {3}
-
-
-def test_a_simulator_is_alone_in_its_stack() -> None:
-    pytest.importorskip("vmas")
-    assert len(cut_grid(Task("vmas:balance", 3, seeds=(0, 1, 2), settings=Settings(environments=2)))) == 3
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from graphsnd.rl.grid import run_stacks
 from graphsnd.rl.log import ControlRow, read_rows
 from paper.cells import Cells
 from paper.stacks import gather_stacks, train_stacks
-from tests.campaign._runs import differences
 from tests.rl.ray_cluster import begin_command, count_iterations, kill_nodes, numbers, run_command, start_cluster
+from tests.rl.run_folders import differences
 
 ray = pytest.importorskip("ray")
 SMALL: dict[str, Any] = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphsnd.rl import PRESETS, Settings, Trainer, evaluate_team
-from graphsnd.rl.worlds import Navigation, SimpleSpread
-from graphsnd.rl.worlds.parse import parse_world
+from graphsnd.rl.worlds import Navigation, SimpleSpread, parse_world
 
 
 def test_two_agents_learn_to_go_to_their_goals() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from graphsnd import InputError
 from graphsnd.rl import PRESETS, ControlSettings, ControlTask, Settings, Task
-from graphsnd.rl.worlds.parse import parse_world
+from graphsnd.rl.worlds import parse_world
 
 TASK = ControlTask(4, (0.1, "unconstrained", "homogeneous"), ("complete", "matching"), (0, 3))
 

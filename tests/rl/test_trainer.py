@@ -6,7 +6,7 @@ import torch
 import graphsnd as gs
 from graphsnd import InputError
 from graphsnd.rl import ControlSettings, ControlTask, Settings, Trainer
-from graphsnd.rl.worlds import Navigation, PettingZooWorld, SimpleSpread
+from graphsnd.rl.worlds import Navigation, SimpleSpread
 
 
 @pytest.mark.parametrize("world", [Navigation(3, 4), SimpleSpread(3, 4)], ids=lambda w: w.name)
@@ -86,15 +86,6 @@ def test_row_counts_episodes_and_solved_agents(line, tiny: Settings) -> None:  #
         after = trainer.buffer.observations[run, ..., 0] + trainer.buffer.rewards[run]
         assert row.solved == pytest.approx(float((after > 0)[done].float().mean()))
         assert row.reward == pytest.approx(float(trainer.buffer.rewards[run].mean()), abs=1e-6)
-
-
-def test_simulators_train_too() -> None:
-    pytest.importorskip("mpe2")
-    world = PettingZooWorld("mpe2:simple_spread_v3", 2, max_cycles=6)
-    trainer = Trainer(world, Settings(steps=8, environments=2, hidden=(8,), diversity_every=0))
-    first, second = trainer.step()[0], trainer.step()[0]
-    assert first.episodes == second.episodes == 2
-    assert first.reward < 0
 
 
 @pytest.mark.parametrize("seeds", [(), (1, 1), (-1,), (0.5,)])

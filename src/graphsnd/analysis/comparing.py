@@ -30,8 +30,8 @@ class TeamsComparison:
     Example:
         >>> seen = torch.randn(640, 4, generator=torch.Generator().manual_seed(0))
         >>> same = compare([torch.sin, torch.cos], [torch.cos, torch.sin], seen)
-        >>> same.difference, same.p_value, same.clusters, round(same.resolution, 6)
-        (0.0, 1.0, 32, 0.0002)
+        >>> same.difference, same.p_value, same.clusters
+        (0.0, 1.0, 32)
     """
 
     first: float  # SND of the first team
@@ -44,7 +44,6 @@ class TeamsComparison:
     by: str  # what they are, as of an estimate
     observations: int  # their number
     distance: str  # its name
-    resolution: float  # the smallest p-value that this number of clusters can give
 
     def __float__(self) -> float:
         return self.difference
@@ -134,10 +133,4 @@ def compare(
     return TeamsComparison(
         float(values[0].mean()), float(values[1].mean()), float(difference.mean()), found.population_interval,
         float(test.pvalue), confidence, len(one), found.clusters, count, distances[0].name,
-        _smallest_p(2 ** float(len(one))),
     )  # fmt: skip
-
-
-def _smallest_p(ways: float) -> float:
-    """Return the smallest two-sided p-value of a permutation test with this number of permutations."""
-    return min(1.0, 2 / min(ways, RESAMPLES + 1))

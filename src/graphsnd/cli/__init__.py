@@ -1,4 +1,4 @@
-"""The command line: ``graphsnd measure | compare | advise | train | control | demo | bench | doctor``.
+"""The command line: ``graphsnd measure | advise | train | control | demo | doctor``.
 
 Each command has a module of its name. Text becomes objects here and nowhere else.
 """

@@ -15,8 +15,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from graphsnd import __version__
 from graphsnd.cli.advise import advise
-from graphsnd.cli.bench import bench
-from graphsnd.cli.compare import compare
 from graphsnd.cli.control import control
 from graphsnd.cli.demo import demo
 from graphsnd.cli.doctor import doctor
@@ -226,7 +224,7 @@ app.callback(help=join_lines(_options.__doc__))(_options)
 # Options that these do not know may be for Hydra or BenchMARL; they refuse the rest themselves.
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 EXTRA: dict[Any, dict[str, Any]] = {train: PASS_ON, control: PASS_ON}
-for command in (measure, compare, advise, train, control, demo, bench, doctor):
+for command in (measure, advise, train, control, demo, doctor):
     app.command(cls=Command, help=join_lines(command.__doc__), context_settings=EXTRA.get(command))(command)
 
 

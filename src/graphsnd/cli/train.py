@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 def train(
     context: typer.Context,
-    world: Annotated[
-        str | None, typer.Argument(help="navigation, dispersion, simple_spread, vmas:<scenario> ..., or a preset.")
-    ] = None,
+    world: Annotated[str | None, typer.Argument(help="navigation, dispersion, simple_spread, or a preset.")] = None,
     engine: Annotated[
         str, typer.Option(metavar="stacked|hydra", help="hydra: all further arguments go to Hydra.")
     ] = "stacked",

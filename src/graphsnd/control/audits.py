@@ -67,38 +67,8 @@ def audit(
     return graph_snd(behavior, graph, distance)
 
 
-def mean_error(values: Sequence[float], target: float) -> float:
-    r"""Return the mean of the relative errors, :math:`\tfrac1T \sum_t |x_t - x^\ast| / x^\ast`.
-
-    Args:
-        values: One for each iteration, at least one.
-        target: Above 0.
-
-    Example:
-        >>> mean_error([0.5, 1.5], 1.0)
-        0.5
-    """
-    values, target = _check(values, target)
-    return fmean(abs(value - target) for value in values) / target
-
-
-def error_of_mean(values: Sequence[float], target: float) -> float:
-    r"""Return the relative error of the mean, :math:`|\tfrac1T \sum_t x_t - x^\ast| / x^\ast`; signed errors cancel.
-
-    Args:
-        values: One for each iteration, at least one.
-        target: Above 0.
-
-    Example:
-        >>> error_of_mean([0.5, 1.5], 1.0)
-        0.0
-    """
-    values, target = _check(values, target)
-    return abs(fmean(values) - target) / target
-
-
 def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST) -> float:
-    """Return the paper's tracking error: :func:`mean_error` of the applied signal over the last iterations.
+    r"""Return the paper's tracking error, :math:`\tfrac1T \sum_t |x_t - x^\ast| / x^\ast` over the last T iterations.
 
     The applied signal of an iteration is the last estimate times the mean scale. As every scale is the target over the
     estimate of its moment, this is the target times (last estimate x mean of 1 / estimate): near the target whenever
@@ -106,41 +76,38 @@ def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST)
     judge control use :func:`audit_error`.
 
     Args:
-        applied: One for each iteration.
+        applied: One number per iteration.
         target: Above 0.
-        last: Iterations that count.
+        last: Number of iterations that count.
 
     Example:
         >>> tracking_error([0.5, 1.5, 1.0], 1.0, last=2)
         0.25
     """
-    return mean_error(_last(applied, last), target)
+    return audit_error(applied, target, last=last, of_mean=False)
 
 
 def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, of_mean: bool = True) -> float:
-    """Return the relative error of the audit over the last iterations.
+    r"""Return the relative error of the audit over the last T iterations.
 
     Args:
-        audits: One for each iteration.
+        audits: One number per iteration.
         target: Above 0.
-        last: Iterations that count.
-        of_mean: Whether it is the error of the mean, in which errors of both signs cancel (:func:`error_of_mean`, the
-            paper's audit error), or the mean of the errors (:func:`mean_error`, as its tracking error), never smaller.
+        last: Number of iterations that count.
+        of_mean: Whether to return the error of the mean, :math:`|\tfrac1T \sum_t x_t - x^\ast| / x^\ast`, in which
+            errors of both signs cancel (the paper's audit error), or the mean of the errors (as its tracking error),
+            which is never smaller.
+
+    Raises:
+        InputError: For no iterations, numbers that are not finite, and a target that is not above 0.
 
     Example:
         >>> audit_error([0.5, 1.5], 1.0), audit_error([0.5, 1.5], 1.0, of_mean=False)
         (0.0, 0.5)
     """
-    return (error_of_mean if of_mean else mean_error)(_last(audits, last), target)
-
-
-def _last(values: Sequence[float], count: int) -> Sequence[float]:
-    return values[-check_integer("last", count, "to be an integer, at least 1", low=1) :]
-
-
-def _check(values: Sequence[float], target: float) -> tuple[list[float], float]:
-    """Return both as plain numbers; a NaN or a target of 0 would make the error meaningless."""
-    if not len(values):
-        raise InputError("values", "to be at least one", "none")
     target = check_number("target", target, above=0, fix="A relative error has none to compare with.")
-    return [check_number("values", value) for value in values], target
+    count = check_integer("last", last, "to be an integer, at least 1", low=1)
+    held = [check_number("audits", value) for value in audits[-count:]]
+    if not held:
+        raise InputError("audits", "to be at least one number", "none")
+    return (abs(fmean(held) - target) if of_mean else fmean(abs(value - target) for value in held)) / target

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -15,11 +13,10 @@ from graphsnd.behavior.points import Norm, Points
 from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Complete, Design
 from graphsnd.designs.design import as_design
-from graphsnd.errors import MOST_AGENTS, InputError, check_device, check_shape, check_tensor, shape_of
+from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
 
 Measured = Tensor | Points | Measurement
-Generators = torch.Generator | Sequence[torch.Generator] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,30 +45,12 @@ class State:
             >>> State.start((3,)).begun
             tensor([False, False, False])
         """
-        if any(size < 0 for size in shape) or math.prod(shape) > MOST_AGENTS:
-            raise InputError("shape", f"of at most {MOST_AGENTS} numbers", tuple(shape))
-        place = None if device is None else check_device(device)
-        zero = torch.zeros(tuple(shape), dtype=torch.float64, device=place)
+        zero = torch.zeros(tuple(shape), dtype=torch.float64, device=device)
         return cls(zero, zero.bool(), zero.long())
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors by name, for a checkpoint."""
         return dict(vars(self))
-
-    @classmethod
-    def of(cls, tensors: Mapping[str, Tensor]) -> State:
-        """Return the state from what :meth:`tensors` returned.
-
-        Raises:
-            InputError: For other names, and tensors that are not all of the estimate's shape.
-        """
-        names = [part.name for part in dataclasses.fields(cls)]
-        tensors = {name: check_tensor(name, part, 0, "of the estimate") for name, part in tensors.items()}
-        if sorted(tensors) != sorted(names):
-            raise InputError("tensors", f"to be {', '.join(names)}", ", ".join(map(str, tensors)))
-        for name in names:
-            check_shape(name, tensors[name], tensors["estimate"].shape)
-        return cls(**{name: tensors[name] for name in names})
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,23 +83,21 @@ class Status:
             >>> print(dico.step(torch.tensor(0.2), dico.initial())[2].describe())
             scale 0.5: measured 0.2, estimate 0.2, target 0.1
         """
-        parts = [part.detach().reshape(-1).tolist() for part in (self.scale, self.measured, self.estimate)]
-        targets = None if self.target is None else self.target.reshape(-1).tolist()
-        lines = []
-        for run, (scale, measured, estimate) in enumerate(zip(*parts, strict=True)):
-            wanted = "no target" if targets is None else f"target {targets[run]:.4g}"
-            notes = "".join(f"; {note}" for note in self._notes(run))
-            lines.append(f"scale {scale:.4g}: measured {measured:.4g}, estimate {estimate:.4g}, {wanted}{notes}")
-        return "\n".join(lines)
-
-    def _notes(self, run: int) -> list[str]:
         flags = {
             "saturated: the target is out of reach within the bounds": self.saturated,
             "zero: all agents behave alike": self.zero,
             "empty draw: all pairs were measured instead": self.empty,
             "invalid: not finite or negative, left out": self.invalid,
         }
-        return [note for note, flag in flags.items() if bool(flag.reshape(-1)[run])]
+        lines = []
+        for run in range(self.scale.numel()):
+            scale, measured, estimate = (
+                float(part.view(-1)[run]) for part in (self.scale, self.measured, self.estimate)
+            )
+            wanted = "no target" if self.target is None else f"target {float(self.target.view(-1)[run]):.4g}"
+            notes = "".join(f"; {note}" for note, flag in flags.items() if bool(flag.view(-1)[run]))
+            lines.append(f"scale {scale:.4g}: measured {measured:.4g}, estimate {estimate:.4g}, {wanted}{notes}")
+        return "\n".join(lines)
 
 
 class Controller(Protocol):
@@ -145,14 +122,16 @@ class Controller(Protocol):
     def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
         """Return the state before the first measurement; of the target's shape when ``shape`` is None."""
 
-    def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
+    def step(
+        self, measured: Measured, state: State, *, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, State, Status]:
         """Update the state with one measurement.
 
         Args:
             measured: A diversity ``[]`` or ``[runs]``, a :class:`~graphsnd.control.measurement.Measurement`, or points
-                ``[observations, agents, features]`` (``[runs, ...]`` of the same) to measure.
+                ``[observations, agents, features]`` to measure.
             state: From :meth:`initial` or the step before.
-            generator: For the design's draws, where points are given.
+            generator: For the design's draw, where points are given.
 
         Returns:
             The scale, float64; the next state, without gradient; and what happened.
@@ -162,27 +141,26 @@ class Controller(Protocol):
         """Return the scale without a new measurement, as for rollouts."""
 
 
-def read_measurement(controller: Controller, measured: Measured, state: State, generator: Generators) -> Measurement:
+def read_measurement(
+    controller: Controller, measured: Measured, state: State, generator: torch.Generator | None
+) -> Measurement:
     """Return the measurement that a controller was given, or that of its design on the points it was given.
 
     Raises:
-        InputError: For a tensor that is neither a number for each run nor points, and for other runs than those of the
-            state: observations in two axes would be taken for runs.
+        InputError: For a measurement that is neither one number nor one for each run of the state.
     """
-    if isinstance(measured, Tensor) and measured.dim() == 2:
-        expected = "to be [], [runs], or points [observations, agents, features]"
-        raise InputError("measured", expected, shape_of(measured))
-    if isinstance(measured, Tensor):
-        measured = Points(measured, Norm.EUCLIDEAN) if measured.dim() > 2 else Measurement.given(measured)
+    if isinstance(measured, Tensor) and measured.dim() == 3:
+        measured = Points(measured, Norm.EUCLIDEAN)
     if isinstance(measured, Points):
         measured = measure_points(controller.design, measured.values, generator, norm=measured.norm)
-    wanted = tuple(state.estimate.shape)
-    for name, part in zip(("values", "pairs", "empty"), vars(measured).values(), strict=True):
-        if (shape := tuple(part.shape)) not in ((), wanted):  # one number may be that of all runs
-            fix = f"Flatten observations into one axis, or begin with initial({shape}) for stacked runs."
-            raise InputError("measured", f"for a state of shape {wanted}", f"{name} {shape}", fix)
-    value, *rest = (part.expand(wanted) for part in vars(measured).values())
-    return Measurement(value if controller.through else value.detach(), *rest)
+    elif isinstance(measured, Tensor):
+        measured = Measurement(measured.double(), torch.zeros_like(measured, dtype=torch.bool))
+    wanted = state.estimate.shape
+    if any(part.shape not in ((), wanted) for part in measured):
+        expected = f"to be [], one number for each run {tuple(wanted)}, or points [observations, agents, features]"
+        raise InputError("measured", expected, [tuple(part.shape) for part in measured])
+    value, empty = (part.expand(wanted) for part in measured)
+    return Measurement(value if controller.through else value.detach(), empty)
 
 
 def is_diversity(value: Tensor) -> Tensor:
@@ -206,7 +184,9 @@ class Constant:
         """Return the state before the first measurement."""
         return State.start(shape or (), device)
 
-    def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
+    def step(
+        self, measured: Measured, state: State, *, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, State, Status]:
         """Report the measurement, see :meth:`Controller.step`."""
         measurement = read_measurement(self, measured, state, generator)
         raw, valid = measurement.value, is_diversity(measurement.value)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from typing_extensions import Self
 
-from graphsnd.control.controllers import Generators, Measured, State, Status, is_diversity, read_measurement
+from graphsnd.control.controllers import Measured, State, Status, is_diversity, read_measurement
 from graphsnd.designs import Complete, Design
 from graphsnd.designs.design import as_design
 from graphsnd.errors import InputError, check_number, check_tensor, check_type, number
@@ -93,7 +93,9 @@ class DiCo:
         object.__setattr__(other, "target", target)
         return other
 
-    def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
+    def step(
+        self, measured: Measured, state: State, *, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, State, Status]:
         """Update with the diversity of the unscaled deviations, see :meth:`~graphsnd.control.Controller.step`."""
         measurement = read_measurement(self, measured, state, generator)
         target = torch.zeros_like(measurement.value.detach()) + self.target

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,8 +14,7 @@ from graphsnd import kernels
 from graphsnd.behavior.points import Norm, Points, widen
 from graphsnd.designs import Design
 from graphsnd.designs.design import as_design
-from graphsnd.designs.template import Template
-from graphsnd.errors import InputError, check_integer, check_shape, shape_of
+from graphsnd.errors import InputError, check_shape, shape_of
 from graphsnd.graphs import Graph, MovingGraph, complete
 from graphsnd.graphs.graph import check_edges, check_graph, ratio
 from graphsnd.metric.diversity import graph_mean
@@ -23,32 +22,18 @@ from graphsnd.sums import add_last, mean_last
 from graphsnd.teams.engine import copy_without_waiting
 
 
-@dataclass(frozen=True, eq=False)
-class Measurement:
+class Measurement(NamedTuple):
     """A measured diversity, ``[]`` or ``[runs]``.
 
     Example:
         >>> from graphsnd.designs import Complete
         >>> measured = measure_points(Complete(), torch.tensor([[[0.0], [3.0], [6.0]]]))
-        >>> float(measured.value), int(measured.pairs), bool(measured.empty)
-        (4.0, 3, False)
+        >>> float(measured.value), bool(measured.empty)
+        (4.0, False)
     """
 
     value: Tensor  # float64
-    pairs: Tensor  # int64, distances at each observation
     empty: Tensor  # bool: the draw had no pairs, all were measured instead
-
-    @classmethod
-    def given(cls, value: Tensor) -> Measurement:
-        """Wrap a number that was measured elsewhere."""
-        wide = value.double()
-        return cls(wide, torch.zeros_like(wide, dtype=torch.int64), torch.zeros_like(wide, dtype=torch.bool))
-
-    def select_run(self, run: int) -> Measurement:
-        """Return the measurement of one of several runs."""
-        runs = self.value.shape[0] if self.value.dim() else 0
-        check_integer("run", run, f"in 0 .. {runs - 1}", low=0, high=runs - 1)
-        return Measurement(self.value[run], self.pairs[run], self.empty[run])
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,29 +43,14 @@ class Selection:
     Example:
         >>> from graphsnd.designs import Matching
         >>> chosen = select_pairs(Matching(), 3, 10, torch.Generator().manual_seed(0), device=torch.device("cpu"))
-        >>> chosen.edges.shape, chosen.pairs(10)  # [O, m, 2]
-        (torch.Size([3, 5, 2]), 5)
+        >>> chosen.edges.shape  # [O, m, 2]
+        torch.Size([3, 5, 2])
     """
 
     edges: Tensor | Graph | MovingGraph | None  # None for all pairs; [O, m, 2] for each observation; or graphs
     agents: Tensor | None = None  # int64 [O, k], agents to evaluate, among whom edges then count; None for all agents
     empty: bool = False  # the draw had no pairs, so all are measured instead
     weights: Tensor | None = None  # [O, m] beside edges of each observation, 0 for what only fills up
-
-    def pairs(self, agents: int) -> int:
-        """Return the number of distances for each observation, rounded where they differ."""
-        if isinstance(self.edges, MovingGraph):
-            return round(self.edges.m / len(self.edges))
-        if isinstance(self.edges, Graph):
-            return self.edges.m
-        return math.comb(agents, 2) if self.edges is None else self.edges.shape[-2]
-
-    def take(self, values: Tensor) -> Tensor:
-        """Return the outputs of the selected agents, from those of all agents ``[O, n, F]``."""
-        if self.agents is None:
-            return values
-        rows = torch.arange(len(values), device=values.device).unsqueeze(1)
-        return values[rows, self.agents.to(values.device)]
 
 
 def select_pairs(
@@ -103,12 +73,14 @@ def select_pairs(
         positions: Positions of all agents at each observation, ``[observations, agents, d]``.
 
     Raises:
-        InputError: When a generator or positions are missing.
+        InputError: When a generator or positions are missing, and for a graph of other agents or observations.
     """
     drawn = design.draw(agents, generator, positions)
     if isinstance(drawn, MovingGraph):
-        check_graph(drawn, agents, observations=observations, argument="positions")
-    if not isinstance(drawn, Template):
+        check_graph(
+            drawn, agents, observations=observations, argument="positions" if design.needs_positions else "design"
+        )
+    if isinstance(drawn, Graph | MovingGraph):
         # Remark 8. Given that it is not empty a Bernoulli graph's mean is unbiased for SND, so the whole is.
         empty = isinstance(drawn, Graph) and drawn.estimates_snd and not drawn.m
         return Selection(None, empty=True) if empty else Selection(drawn)
@@ -127,25 +99,25 @@ def select_pairs(
 def measure_points(
     design: Design | Graph | MovingGraph | str,
     values: Tensor,
-    generator: torch.Generator | Sequence[torch.Generator] | None = None,
+    generator: torch.Generator | None = None,
     *,
     positions: Tensor | None = None,
     norm: Norm = Norm.EUCLIDEAN,
 ) -> Measurement:
-    """Measure the outputs of all agents with one draw of a design for each run.
+    """Measure the outputs of all agents with one draw of a design.
 
     A draw without edges measures all pairs instead, the paper's rule, and says so.
 
     Args:
-        design: The pairs to measure, as a design or as text; or a graph, or one for each observation of each run: then
-            its Graph-SND is measured, with its weights.
-        values: ``[observations, agents, features]``, or ``[runs, ...]`` of the same.
-        generator: For the draws; one for each run where runs are stacked.
-        positions: ``[observations, agents, d]``, or ``[runs, ...]`` of the same.
+        design: The pairs to measure, as a design or as text; or a graph, or one for each observation: then its
+            Graph-SND is measured, with its weights.
+        values: ``[observations, agents, features]``.
+        generator: For the draw.
+        positions: ``[observations, agents, d]``.
         norm: Norm of the distances.
 
     Returns:
-        ``[]`` or ``[runs]``, differentiable in ``values``.
+        ``[]``, differentiable in ``values``.
 
     Raises:
         InputError: For other shapes, or what the design misses.
@@ -155,31 +127,17 @@ def measure_points(
         >>> measure_points(Complete(), torch.tensor([[[0.0], [3.0], [6.0]]])).value
         tensor(4., dtype=torch.float64)
     """
-    if values.dim() not in (3, 4) or values.shape[-2] < 2 or not values.shape[-1]:
-        expected = "with shape (observations, agents, features), at least 2 agents and 1 feature"
-        raise InputError("values", expected, shape_of(values))
-    check_shape("values", values, values.shape, dtype="floating")
-    values = widen(values)
+    check_shape("values", values, ("observations", "agents", "features"), dtype="floating")
+    observations, agents = values.shape[:2]
     if positions is not None:
-        check_shape("positions", positions, (*values.shape[:-1], "d"))
-    if values.dim() == 3:
-        places = None if positions is None else positions.unsqueeze(0)
-        return measure_points(design, values.unsqueeze(0), generator, positions=places, norm=norm).select_run(0)
-    runs, observations, agents = values.shape[:3]
-    generators = list(generator) if isinstance(generator, Sequence) else [generator] * runs
-    if len(generators) != runs:
-        raise InputError("generator", f"to be {runs}, one for each run", len(generators))
-    if isinstance(design, MovingGraph):
-        check_graph(design, agents, observations=runs * observations, argument="design")
-        parts = [design.slice(run * observations, (run + 1) * observations) for run in range(runs)]
-        return measure_selected([Selection(part) for part in parts], values, norm)
-    design = as_design(design)
-    selections = [
-        select_pairs(design, observations, agents, each, device=values.device, positions=place)
-        for each, place in zip(generators, [None] * runs if positions is None else positions, strict=True)
-    ]
-    selected = torch.stack([selection.take(part) for selection, part in zip(selections, values, strict=True)])
-    return measure_selected(selections, selected, norm)
+        check_shape("positions", positions, (observations, agents, "d"))
+    selection = select_pairs(
+        as_design(design), observations, agents, generator, device=values.device, positions=positions
+    )
+    if selection.agents is not None:
+        rows = torch.arange(observations, device=values.device).unsqueeze(1)
+        values = values[rows, selection.agents.to(values.device)]
+    return Measurement(*(part[0] for part in measure_selected([selection], values.unsqueeze(0), norm)))
 
 
 def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm = Norm.EUCLIDEAN) -> Measurement:
@@ -198,13 +156,11 @@ def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm
         tensor([4.], dtype=torch.float64)
     """
     check_shape("values", values, (len(selections), "observations", "agents", "features"), dtype="floating")
-    if not values.numel():
-        raise InputError("values", "that are not empty", shape_of(values))
-    values = widen(values)
+    if values.shape[2] < 2 or not values.numel():
+        expected = "with shape (observations, agents, features), at least 2 agents and 1 feature"
+        raise InputError("values", expected, shape_of(values[0]))
     empty = torch.tensor([selection.empty for selection in selections])
-    pairs = torch.tensor([selection.pairs(values.shape[2]) for selection in selections])
-    empty, pairs = (copy_without_waiting(part, values.device) for part in (empty, pairs))
-    return Measurement(_measure_values(selections, values, norm), pairs, empty)
+    return Measurement(_measure_values(selections, widen(values), norm), copy_without_waiting(empty, values.device))
 
 
 def _measure_values(selections: Sequence[Selection], values: Tensor, norm: Norm) -> Tensor:
@@ -241,7 +197,7 @@ def _measure_together(graphs: Sequence[Tensor], points: Points) -> Tensor:
     return distances.view(runs, -1).sum(1) / (counts * observations)
 
 
-def _measure_run(edges: Any, points: Points) -> Tensor:
-    if edges is None:
-        return mean_last(kernels.pair_totals(points)) / math.comb(points.agents, 2)
-    return graph_mean(points, edges)
+def _measure_run(edges: Tensor | Graph | MovingGraph | None, points: Points) -> Tensor:
+    if isinstance(edges, Graph | MovingGraph):
+        return graph_mean(points, edges)
+    return mean_last(kernels.pair_totals(points)) / math.comb(points.agents, 2)

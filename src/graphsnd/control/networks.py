@@ -1,4 +1,4 @@
-"""Networks whose diversity is controlled, at one scale: what all agents share plus a scaled deviation of each."""
+"""What all agents share plus a scaled deviation of each: the formula, and teams that act by it at one scale."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein
 from graphsnd.errors import InputError, check_choice, plural, shape_of
 from graphsnd.teams import saved
-from graphsnd.teams.answers import take_agents
 from graphsnd.teams.heads import biased_softplus, diagonal, squash_normal
 from graphsnd.teams.stacked import StackedMLP, run_all, run_chosen
 from graphsnd.teams.team import Team
@@ -18,25 +17,30 @@ from graphsnd.teams.team import Team
 KINDS = ("tanh-normal", "gaussian", "categorical")
 
 
-def add_deviation(shared: Tensor, deviation: Tensor, *, squash: bool, box: Tensor | None = None) -> Tensor:
-    """Return the mean of an agent's actions, or its logits: what all agents share plus its own scaled deviation.
+def add_deviation(
+    shared: Tensor, deviation: Tensor, scale: Tensor, *, squash: bool, box: Tensor | None = None
+) -> Tensor:
+    """Return the mean of an agent's actions, or its logits: what all agents share plus scale x its own deviation.
 
-    Only the shared part is squashed, so the distance of two agents is that of their deviations.
+    Only the shared part is squashed, so the distance of two agents is the scale times that of their deviations. The
+    fused programs of :mod:`graphsnd.rl.fused` compute the same on a GPU; nothing else does.
 
     Args:
         shared: ``[..., actions]``.
-        deviation: ``[..., actions]``, scaled.
+        deviation: ``[..., actions]``, unscaled.
+        scale: Broadcasts to the deviation; taken in its precision.
         squash: Whether the shared part passes a tanh; not for logits.
         box: Middle and half width of the range that it is squashed into, ``[2, actions]``; from -1 to 1 when None.
 
     Example:
-        >>> add_deviation(torch.zeros(2), torch.tensor([0.1, 0.2]), squash=True, box=torch.tensor([[1.0], [3.0]]))
-        tensor([1.1000, 1.2000])
+        >>> box = torch.tensor([[1.0], [3.0]])
+        >>> add_deviation(torch.zeros(2), torch.tensor([0.1, 0.2]), torch.tensor(2.0), squash=True, box=box)
+        tensor([1.2000, 1.4000])
     """
     if squash:
         shared = torch.tanh(shared)
         shared = shared if box is None else shared * box[1] + box[0]
-    return shared + deviation
+    return shared + scale.to(deviation) * deviation
 
 
 def centre_logits(deviation: Tensor) -> Tensor:
@@ -44,43 +48,30 @@ def centre_logits(deviation: Tensor) -> Tensor:
     return deviation - deviation.mean(dim=-1, keepdim=True)
 
 
-def scale_deviation(scale: Tensor, deviation: Tensor) -> Tensor:
-    """Return scaled deviations of all agents at an observation.
-
-    Args:
-        scale: ``[]``, ``[agents]``, or ``[agents, agents]``: row i weighs the deviations that make up agent i's.
-        deviation: ``[..., agents, actions]``.
+def combine(kind: str, common: Tensor, deviation: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
+    """Return mean and standard deviation, or logits, from the outputs of the shared network and unscaled deviations.
 
     Example:
-        >>> swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
-        >>> scale_deviation(swap, torch.tensor([[1.0], [5.0]])).flatten()
-        tensor([5., 1.])
-    """
-    return scale @ deviation if scale.dim() == 2 else scale.unsqueeze(-1) * deviation
-
-
-def combine(kind: str, common: Tensor, deviation: Tensor) -> tuple[Tensor, ...]:
-    """Return mean and standard deviation, or logits, from shared outputs and scaled deviations.
-
-    Example:
-        >>> combine("gaussian", torch.zeros(3, 2), torch.full((3, 1), 0.5))[0].flatten()
+        >>> combine("gaussian", torch.zeros(3, 2), torch.ones(3, 1), torch.tensor(0.5))[0].flatten()
         tensor([0.5000, 0.5000, 0.5000])
     """
     if kind == "categorical":
-        return (add_deviation(common, deviation, squash=False),)
+        return (add_deviation(common, deviation, scale, squash=False),)
     loc, raw = common.chunk(2, -1)
-    loc = add_deviation(loc, deviation, squash=True)
+    loc = add_deviation(loc, deviation, scale, squash=True)
     return loc, biased_softplus(raw).expand_as(loc)
 
 
 def check_fit(shared: StackedMLP, deviations: StackedMLP, kind: str) -> None:
-    """Raise unless what all agents share can be added to their deviations."""
+    """Raise unless what all agents of a run share can be added to their deviations."""
     check_choice("kind", kind, KINDS)
+    if shared.batch != (*deviations.batch[:-1], 1):
+        expected = "with batch (..., 1) beside deviations with batch (..., agents)"
+        raise InputError("shared", expected, f"{shared.batch} and {deviations.batch}")
     outputs = deviations.sizes[-1] * (1 if kind == "categorical" else 2)
     if shared.sizes[-1] != outputs or shared.sizes[0] != deviations.sizes[0]:
-        raise InputError(
-            "shared", f"from {deviations.sizes[0]} to {outputs} {plural('feature', outputs)}", shared.sizes
-        )
+        expected = f"from {deviations.sizes[0]} to {outputs} {plural('feature', outputs)}"
+        raise InputError("shared", expected, shared.sizes)
 
 
 class ControlledTeam(Team):
@@ -89,7 +80,7 @@ class ControlledTeam(Team):
     Args:
         shared: Batch ``(1,)``.
         deviations: Batch ``(agents,)``.
-        scale: ``[]``, ``[agents]``, or ``[agents, agents]``, see :func:`scale_deviation`.
+        scale: ``[]``.
         kind: As for :class:`~graphsnd.control.ControlledPolicy`.
         squashed: Whether agents are compared by what the environment receives: actions after the tanh, probabilities of
             discrete actions. Otherwise by what a controller holds: means before the tanh, centred logits.
@@ -116,17 +107,15 @@ class ControlledTeam(Team):
         about: dict[str, Any] | None = None,
     ) -> None:
         check_fit(shared, deviations, kind)
-        if shared.batch != (1,) or len(deviations.batch) != 1:
-            expected = "with batch (1,) beside deviations with batch (agents,)"
-            raise InputError("shared", expected, f"{shared.batch} and {deviations.batch}")
+        if len(deviations.batch) != 1:
+            raise InputError("deviations", "with batch (agents,)", f"{deviations.batch}")
         self.shared, self.deviations, self.kind, self.squashed = shared, deviations, kind, squashed
         self.about = dict(about or {})
         weight = deviations.weights[0]
         self.scale = torch.as_tensor(scale, dtype=weight.dtype, device=weight.device).detach().clone()
-        self.agents = agents = deviations.batch[0]
-        if tuple(self.scale.shape) not in ((), (agents,), (agents, agents)):
-            raise InputError("scale", f"of shape (), ({agents},) or {(agents, agents)}", shape_of(self.scale))
-        self.observation_features = deviations.sizes[0]
+        if self.scale.dim():
+            raise InputError("scale", "to be one number", shape_of(self.scale))
+        self.agents, self.observation_features = deviations.batch[0], deviations.sizes[0]
         self.cost = shared.cost + deviations.cost
 
     def _describe(self) -> dict[str, Any]:
@@ -147,10 +136,7 @@ class ControlledTeam(Team):
         """Return a bound on distances of means before the tanh, or of centred logits, from the last layer's weights."""
         if self.squashed or not isinstance(distance, Wasserstein):
             return distance.maximum
-        if self.scale.dim() == 2:
-            return None
-        scale = self.scale.double().expand(self.agents).unsqueeze(1)
-        ends = torch.stack([scale * end for end in self.deviations.output_range()])
+        ends = torch.stack([self.scale.double() * end for end in self.deviations.output_range()])
         # Of logits too: centring projects them, which brings no two agents farther apart.
         length = diagonal(ends.amin(0), ends.amax(0))
         common: float | None = 1.0
@@ -161,18 +147,13 @@ class ControlledTeam(Team):
         return None if length is None or common is None else length + 1e-5 * common
 
     def _evaluate(self, observations: Tensor) -> Behavior:
-        deviation = scale_deviation(self.scale, run_all(self.deviations, observations))
-        return self._behavior(*combine(self.kind, run_all(self.shared, observations), deviation))
+        return self._behavior(observations, run_all(self.deviations, observations))
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
-        agents = agents.to(self.device)
-        if self.scale.dim() == 2:  # an agent's deviation is made up of those of others
-            return take_agents(self._evaluate(observations), agents)
-        own = self.scale.expand(self.agents)[agents].unsqueeze(-1)
-        deviation = own * run_chosen(self.deviations, observations, agents)
-        return self._behavior(*combine(self.kind, run_all(self.shared, observations), deviation))
+        return self._behavior(observations, run_chosen(self.deviations, observations, agents))
 
-    def _behavior(self, *parts: Tensor) -> Behavior:
+    def _behavior(self, observations: Tensor, deviation: Tensor) -> Behavior:
+        parts = combine(self.kind, run_all(self.shared, observations), deviation, self.scale)
         if self.kind == "categorical":
             return Categorical(logits=parts[0]) if self.squashed else Deterministic(centre_logits(parts[0]))
         return squash_normal(*parts) if self.squashed and self.kind == "tanh-normal" else Gaussian(*parts)

@@ -16,7 +16,6 @@ from graphsnd.errors import (
     MOST_AGENTS,
     InputError,
     check_choice,
-    check_device,
     check_index,
     check_integer,
     check_shape,
@@ -52,10 +51,9 @@ class ControlledPolicy(nn.Module):
 
     def __init__(self, shared: StackedMLP, deviations: StackedMLP, *, kind: str = "tanh-normal") -> None:
         super().__init__()
-        if len(deviations.batch) != 2 or shared.batch != (deviations.batch[0], 1):
-            expected = "with batch (runs, 1) beside deviations with batch (runs, agents)"
-            raise InputError("shared", expected, f"{shared.batch} and {deviations.batch}")
         check_fit(shared, deviations, kind)
+        if len(deviations.batch) != 2:
+            raise InputError("deviations", "with batch (runs, agents)", f"{deviations.batch}")
         self.shared, self.deviations, self.kind = shared, deviations, kind
 
     @classmethod
@@ -85,7 +83,6 @@ class ControlledPolicy(nn.Module):
         """
         check_choice("kind", kind, KINDS)
         agents = check_integer("agents", agents, "to be an integer, at least 2", low=2, high=MOST_AGENTS)
-        device = None if device is None else check_device(device)
         outputs = actions * (1 if kind == "categorical" else 2)
         shared = draw_runs((1,), (features, *hidden, outputs), generators, activation, device)
         deviations = draw_runs((agents,), (features, *hidden, actions), generators, activation, device)
@@ -96,47 +93,32 @@ class ControlledPolicy(nn.Module):
         """Runs and agents."""
         return self.deviations.batch[0], self.deviations.batch[1]
 
-    def deviation(self, observations: Tensor, runs: slice = slice(None)) -> Tensor:
-        """Return every agent's deviation on the same observations: what a controller measures.
+    def deviation(self, observations: Tensor, agents: Tensor | None = None, runs: slice = slice(None)) -> Tensor:
+        """Return the agents' deviations on the same observations: what a controller measures.
 
         Args:
             observations: ``[runs, observations, features]``.
+            agents: Agents to evaluate on each observation, int64 ``[runs, observations, k]``, on the CPU, so that
+                sorting does not wait for a GPU; all agents when None.
             runs: Which runs these are.
 
         Returns:
-            ``[runs, observations, agents, actions]``.
+            ``[runs, observations, agents or k, actions]``.
         """
+        count, own = len(range(self.batch[0])[runs]), self.deviations
         observations = check_tensor("observations", observations, 3, "(runs, observations, features)")
-        seen = check_inputs(self.deviations, "observations", observations, (self._count(runs), "observations"))
-        outputs = self.deviations.engine.run_all(seen, *self.deviations.flat(runs), self.deviations.activation)
-        return self._centre(outputs.unflatten(0, (-1, self.batch[1])).transpose(1, 2))
-
-    def deviation_of(self, observations: Tensor, agents: Tensor, runs: slice = slice(None)) -> Tensor:
-        """Return deviations of chosen agents, other ones for each observation; nothing else is evaluated.
-
-        Args:
-            observations: ``[runs, observations, features]``.
-            agents: int64 ``[runs, observations, k]``; on the CPU, so that sorting does not wait for a GPU.
-            runs: Which runs these are.
-
-        Returns:
-            ``[runs, observations, k, actions]``.
-        """
-        lead = self._count(runs), "observations"
-        observations = check_tensor("observations", observations, 3, "(runs, observations, features)")
-        agents = check_tensor("agents", agents, 3, "(runs, observations, k)")
-        observations = check_inputs(self.deviations, "observations", observations, lead)
-        check_shape("agents", agents, (*observations.shape[:2], "k"))
+        seen = check_inputs(own, "observations", observations, (count, "observations"))
+        if agents is None:
+            every = own.engine.run_all(seen, *own.flat(runs), own.activation)
+            return self._centre(every.unflatten(0, (-1, self.batch[1])).transpose(1, 2))
+        check_shape("agents", agents, (*seen.shape[:2], "k"))
         check_index("agents", agents, self.batch[1])
-        flat, rows = observations.flatten(0, 1), agents.shape[0] * agents.shape[1]
-        first = torch.arange(len(agents), device=agents.device).view(-1, 1, 1) * self.batch[1]
-        shown = torch.arange(rows, device=agents.device).repeat_interleave(agents.shape[2])
-        engine, networks = self.deviations.engine, (agents + first).flatten()
-        outputs = engine.run_requests(flat, networks, shown, *self.deviations.flat(runs), self.deviations.activation)
+        first = torch.arange(count, device=agents.device).view(-1, 1, 1) * self.batch[1]
+        rows = torch.arange(count * seen.shape[1], device=agents.device).repeat_interleave(agents.shape[2])
+        outputs = own.engine.run_requests(
+            seen.flatten(0, 1), (agents + first).flatten(), rows, *own.flat(runs), own.activation
+        )
         return self._centre(outputs.unflatten(0, agents.shape))
-
-    def _count(self, runs: slice) -> int:
-        return len(range(self.batch[0])[runs])
 
     def _centre(self, deviation: Tensor) -> Tensor:
         return centre_logits(deviation) if self.kind == "categorical" else deviation
@@ -146,13 +128,12 @@ class ControlledPolicy(nn.Module):
 
         Args:
             seen: ``[runs, agents, rows, features]``.
-            scale: ``[]``, ``[runs]`` or ``[runs, agents]``.
+            scale: ``[]`` or ``[runs]``.
 
         Returns:
             Batch ``[runs, agents, rows]``.
         """
-        seen = check_tensor("seen", seen, 4, "(runs, agents, rows, features)")
-        parts = self.parameters_of(seen, check_tensor("scale", scale, 0, "() or (runs,) or (runs, agents)"))
+        parts = self.parameters_of(seen, scale)
         if self.kind == "categorical":
             return CategoricalActions(parts[0])
         return TanhNormalActions(*parts) if self.kind == "tanh-normal" else NormalActions(*parts)
@@ -160,7 +141,14 @@ class ControlledPolicy(nn.Module):
     def parameters_of(self, seen: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
         """Return mean before squashing and standard deviation, or logits: each ``[runs, agents, rows, actions]``."""
         common, deviation = self.outputs_of(seen)
-        return combine(self.kind, common, broadcast_scale(scale, deviation) * deviation)
+        scales = self.scales(scale).to(deviation.dtype)[..., None, None]
+        return combine(self.kind, common, deviation, scales)
+
+    def scales(self, scale: Tensor) -> Tensor:
+        """Return a scale ``[]`` or ``[runs]`` for every agent, ``[runs, agents]``."""
+        if tuple(scale.shape) not in ((), self.batch[:1]):
+            raise InputError("scale", f"with shape () or ({self.batch[0]},)", shape_of(scale))
+        return scale.view(-1, 1).expand(self.batch)
 
     def outputs_of(self, seen: Tensor) -> tuple[Tensor, Tensor]:
         """Return outputs of the shared network and unscaled deviations: ``[runs, agents, rows, ...]`` each."""
@@ -175,16 +163,12 @@ class ControlledPolicy(nn.Module):
             seen: ``[runs, agents, frames, features]``, observations of all agents.
             agents: int64 ``[runs, frames]``, whose.
             wanted: bool ``[runs, frames]``.
-            scale: ``[]``, ``[runs]`` or ``[runs, agents]``.
+            scale: ``[]`` or ``[runs]``.
 
         Returns:
             ``[runs, frames, actions]``, before any squashing; meaningless where not wanted.
         """
-        seen = check_inputs(self.deviations, "seen", seen, (*self.batch, "frames"))
         (runs, count), frames = self.batch, seen.shape[2]
-        check_shape("agents", agents, (runs, frames))
-        check_index("agents", agents, self.batch[1])
-        check_shape("wanted", wanted, (runs, frames), dtype="bool")
         run = torch.arange(runs, device=seen.device).unsqueeze(1)
         networks = run * count + agents
         rows = (networks * frames + torch.arange(frames, device=seen.device)).flatten()
@@ -193,8 +177,8 @@ class ControlledPolicy(nn.Module):
             asked = torch.where(wanted, whose, math.prod(network.batch)).flatten()
             outputs = network.engine.run_requests(flat, asked, rows, *network.flat(), network.activation)
             parts.append(outputs.unflatten(0, agents.shape))
-        own = expand_scale(scale, runs, count).gather(1, agents).unsqueeze(-1).to(parts[1].dtype)
-        return combine(self.kind, parts[0], own * parts[1])[0]
+        own = self.scales(scale).gather(1, agents).unsqueeze(-1)
+        return combine(self.kind, *parts, own)[0]
 
     def team(
         self, run: int, scale: Tensor | float, *, squashed: bool = False, about: dict[str, Any] | None = None
@@ -203,29 +187,13 @@ class ControlledPolicy(nn.Module):
 
         Args:
             run: Which.
-            scale: ``[]`` or ``[agents]``.
+            scale: ``[]``.
             squashed: Whether agents are compared by what the environment receives (actions after the tanh,
                 probabilities) rather than by what DiCo controls (Gaussians before the tanh, centred logits).
             about: Anything that JSON can say about the team; kept in its file.
         """
         networks = self.shared.select(run), self.deviations.select(run)
         return ControlledTeam(*networks, scale, kind=self.kind, squashed=squashed, about=about)
-
-
-def broadcast_scale(scale: Tensor, seen: Tensor) -> Tensor:
-    """Return a scale in the shape and precision of ``[runs, agents, rows, features]``."""
-    return expand_scale(scale, *seen.shape[:2]).to(seen.dtype).unsqueeze(-1).unsqueeze(-1)
-
-
-def expand_scale(scale: Tensor, runs: int, agents: int) -> Tensor:
-    """Return the scale of every agent, ``[runs, agents]``.
-
-    Raises:
-        InputError: For a shape that is none of ``[]``, ``[runs]``, ``[runs, agents]``.
-    """
-    if tuple(scale.shape) not in ((), (runs,), (runs, agents)):
-        raise InputError("scale", f"with shape (), ({runs},) or {(runs, agents)}", shape_of(scale))
-    return scale.view(*scale.shape, *[1] * (2 - scale.dim())).expand(runs, agents)
 
 
 def draw_runs(

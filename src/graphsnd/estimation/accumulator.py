@@ -18,7 +18,7 @@ from graphsnd.behavior.distances import DISTANCES
 from graphsnd.behavior.points import Points
 from graphsnd.bounds.concentration import check_metric
 from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_integer, check_number, check_type
-from graphsnd.estimation.estimate import Estimate
+from graphsnd.estimation.estimate import KEPT, Estimate
 from graphsnd.estimation.intervals import (
     ObservationError,
     PairError,
@@ -223,7 +223,10 @@ class SndAccumulator:
         found = cluster_error(self._own, self._sizes, value, confidence, error)
         known = f"{len(self._ids):,} clusters, as given" if found[0] is not None else ObservationError.clusters
         around = ObservationError(*found, known)
-        return make_estimate(value, target, error, around, self, confidence=confidence, pairs=pairs, design=design)
+        made = make_estimate(value, target, error, around, self, confidence=confidence, pairs=pairs, design=design)
+        if graph is None or graph.m > KEPT:
+            return made
+        return replace(made, pair_distances=means, edges=graph.edges.cpu())
 
 
 def _same_names(name: str, known: Sequence[str] | None, given: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import reprlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
 
 from graphsnd.errors import plural
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Interval = tuple[float, float]
+KEPT = 1 << 16  # pairs up to which an estimate keeps their distances
 # What a sentence calls a distance, and the class of a behaviour.
 DISTANCE_WORDS = {
     "wasserstein": "2-Wasserstein",
@@ -83,6 +87,10 @@ class Estimate:
     empty_share: float = 0.0  # of the observations whose own graph has no weight, which count as 0
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
     names: tuple[str, ...] = ()  # of the agents in order, where they have any
+    # Mean distance of each measured pair, float64 [pairs_used]. None where pairs are redrawn at each observation, and
+    # above 2^16 pairs.
+    pair_distances: Tensor | None = field(default=None, compare=False)
+    edges: Tensor | None = field(default=None, compare=False)  # int64 [pairs_used, 2]; None of all pairs, in this order
 
     def __float__(self) -> float:
         return self.value
@@ -95,9 +103,31 @@ class Estimate:
         """Whether nothing is left to chance on the given observations."""
         return self.guaranteed and self.interval[0] == self.interval[1]
 
+    def matrix(self) -> Tensor | None:
+        """Return the distances that were kept, ``[agents, agents]``: NaN for pairs not measured; None without any.
+
+        Example:
+            >>> import torch, graphsnd as gs
+            >>> gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))).matrix()
+            tensor([[0., 3., 6.],
+                    [3., 0., 3.],
+                    [6., 3., 0.]], dtype=torch.float64)
+        """
+        if self.pair_distances is None:
+            return None
+        i, j = torch.triu_indices(self.agents, self.agents, 1) if self.edges is None else self.edges.T
+        matrix = torch.full((self.agents, self.agents), math.nan, dtype=torch.float64).fill_diagonal_(0)
+        matrix[i, j] = matrix[j, i] = self.pair_distances
+        return matrix
+
+    def _values(self) -> dict[str, Any]:
+        """Return all fields but those of single pairs."""
+        names = (part.name for part in fields(self))
+        return {name: getattr(self, name) for name in names if name not in ("pair_distances", "edges")}
+
     def table(self) -> str:
-        """All fields and their values, one on each line."""
-        rows = {part.name: getattr(self, part.name) for part in fields(self)}
+        """All fields and their values, one on each line, but not those of single pairs."""
+        rows = self._values()
         rows["names"] = reprlib.repr(self.names)  # the first six
         return "\n".join(f"{name:<20}  {value}" for name, value in rows.items())
 
@@ -122,8 +152,8 @@ class Estimate:
         return estimate(self, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON; None where a number is infinite, as an error that nothing is known about."""
-        values = {part.name: finite(getattr(self, part.name)) for part in fields(self)}
+        """Return plain values without single pairs, ready for JSON; None in place of an infinite number."""
+        values = {name: finite(value) for name, value in self._values().items()}
         return {**values, "exact": self.exact, "text": str(self)}
 
     def __str__(self) -> str:

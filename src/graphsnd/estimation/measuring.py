@@ -19,7 +19,7 @@ from graphsnd.designs.design import as_design
 from graphsnd.designs.positions import pool_positions
 from graphsnd.designs.template import Template
 from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_number
-from graphsnd.estimation.estimate import Estimate
+from graphsnd.estimation.estimate import KEPT, Estimate
 from graphsnd.estimation.intervals import (
     PairError,
     group_observations,
@@ -158,12 +158,20 @@ def observation_values(source: Source) -> Tensor:
 
 def measure_all_pairs(source: Source, name: str, confidence: float, groups: Groups) -> Estimate:
     """Measure SND itself."""
-    values = observation_values(source)
+    pairs, totals, matrix = math.comb(source.agents, 2), [], torch.zeros(0, dtype=torch.float64)
+    for points, share in source.blocks():
+        totals.append(kernels.pair_totals(points, backend=source.backend).cpu())
+        if pairs <= KEPT:
+            block = share * kernels.pair_matrix(points, backend=source.backend).cpu()
+            matrix = matrix + block if len(matrix) else block
+    values = torch.cat(totals) / pairs
     value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: all pairs")
     around = population_error(values, None, groups, confidence)
-    pairs = math.comb(source.agents, 2)
-    return make_estimate(value, "SND", error, around, source, confidence=confidence, pairs=pairs, design=name)
+    estimate = make_estimate(value, "SND", error, around, source, confidence=confidence, pairs=pairs, design=name)
+    if pairs > KEPT:
+        return estimate
+    return replace(estimate, pair_distances=matrix[tuple(torch.triu_indices(source.agents, source.agents, 1))])
 
 
 def _measure_on_graph(
@@ -186,22 +194,34 @@ def _measure_on_graph(
     value, d_max = float(mean(distances)), min(d_max, source.distance.maximum or math.inf)
     error = random_graph_error(graph, distances, value, d_max, 1 - confidence)
     around = population_error(torch.cat(values), None, groups, confidence, error)
-    return make_estimate(value, "SND", error, around, source, confidence=confidence, pairs=graph.m, design=name)
+    estimate = make_estimate(value, "SND", error, around, source, confidence=confidence, pairs=graph.m, design=name)
+    return _keep_pairs(estimate, graph, distances)
+
+
+def _keep_pairs(estimate: Estimate, graph: Graph, distances: Tensor) -> Estimate:
+    if graph.m > KEPT:
+        return estimate
+    return replace(estimate, pair_distances=distances.cpu(), edges=graph.edges.cpu())
 
 
 def _measure_fixed(source: Source, graph: Graph, name: str, confidence: float, groups: Groups) -> Estimate:
     """Measure Graph-SND on a graph that defines it."""
     edges = graph.edges.to(source.device)
     weights, whole = normalised_weights(graph, source.device)
-    totals = [
-        kernels.edge_totals(points, edges, weights, ordered=True, backend=source.backend).cpu()
-        for points, _ in source.blocks()
-    ]
+    totals, distances = [], torch.zeros(graph.m, dtype=torch.float64, device=source.device)
+    for points, share in source.blocks():
+        if graph.m > KEPT:
+            sums = kernels.edge_totals(points, edges, weights, ordered=True, backend=source.backend)
+        else:
+            means, sums = kernels.edge_means_and_totals(points, edges, weights, ordered=True, backend=source.backend)
+            distances += share * means
+        totals.append(sums.cpu())
     values = ratio(torch.cat(totals), whole.cpu())
     value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: every edge")
     around = population_error(values, None, groups, confidence)
-    return make_estimate(value, "Graph-SND", error, around, source, confidence=confidence, pairs=graph.m, design=name)
+    about: dict[str, Any] = {"confidence": confidence, "pairs": graph.m, "design": name}
+    return _keep_pairs(make_estimate(value, "Graph-SND", error, around, source, **about), graph, distances)
 
 
 def _measure_moving(source: Source, graph: MovingGraph, name: str, confidence: float, groups: Groups) -> Estimate:

@@ -15,6 +15,8 @@ from graphsnd.errors import InputError, as_tensor, require
 from graphsnd.teams import answers
 from graphsnd.teams.joint import JointTeam
 
+__all__ = ["JaxTeam", "nnx_team", "stack"]
+
 jax = require("jax", "jax")
 # What the keys of a dict of arrays stand for.
 FLAT = (Gaussian, Categorical, Deterministic)  # of tensors [..., agents, actions]

@@ -21,6 +21,8 @@ from graphsnd.integrations.spaces import map_parts
 from graphsnd.teams.answers import ask
 from graphsnd.teams.policies import Policy
 
+__all__ = ["Collected", "collect"]
+
 EVERY = object()  # stands for agents that have no policy of their own
 
 

@@ -21,6 +21,8 @@ from graphsnd.errors import InputError, check_integer, describe, require
 from graphsnd.estimation import measure
 from graphsnd.integrations.spaces import SpacesTeam, read_actions, split_parts, squash
 
+__all__ = ["DiversityCallback", "ModuleTeam", "load_team"]
+
 RLlibCallback = require("ray.rllib.callbacks.callbacks", "'ray[rllib]'").RLlibCallback
 tree = require("tree", "'ray[rllib]'")
 MultiRLModule = require("ray.rllib.core.rl_module", "'ray[rllib]'").MultiRLModule

@@ -20,6 +20,8 @@ from graphsnd.estimation import measure
 from graphsnd.integrations.spaces import SpacesTeam, by_name, map_parts, read_actions, split_parts, squash
 from graphsnd.teams.answers import map_tensors
 
+__all__ = ["DiversityCallback", "ModelTeam"]
+
 BaseCallback = require("stable_baselines3.common.callbacks", "stable-baselines3").BaseCallback
 spaces = require("gymnasium.spaces", "stable-baselines3")
 

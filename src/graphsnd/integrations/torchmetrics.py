@@ -20,6 +20,8 @@ from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.graphs import Graph
 from graphsnd.metric.diversity import graph_snd, snd
 
+__all__ = ["GraphSnd", "SystemNeuralDiversity"]
+
 Metric = require("torchmetrics", "torchmetrics").Metric
 COMMON = ("number of agents", "family and distance", "names of agents")  # what all updates must have in common
 NONE = -(2**32)  # below all numbers that stand for these, and below their negatives

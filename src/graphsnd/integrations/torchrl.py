@@ -21,6 +21,8 @@ from graphsnd.teams.joint import JointTeam
 from graphsnd.teams.parts import by_dims
 from graphsnd.teams.team import Team
 
+__all__ = ["ActorTeam", "DiversityHook", "WorldEnv"]
+
 tensordict = require("tensordict", "torchrl")
 MultiAgentNetBase = require("torchrl.modules.models.multiagent", "torchrl").MultiAgentNetBase
 TrainerHookBase = require("torchrl.trainers", "torchrl").TrainerHookBase

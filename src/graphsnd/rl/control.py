@@ -196,10 +196,7 @@ class DiversityControl(Companion):
         with torch.set_grad_enabled(group.controller.through):
             with watch(f"policies:{group.arm}"):
                 asked = [each.agents for each in selections if each.agents is not None]
-                if asked:
-                    values = policy.deviation_of(rows, torch.stack(asked), group.rows)
-                else:
-                    values = policy.deviation(rows, group.rows)
+                values = policy.deviation(rows, torch.stack(asked) if asked else None, group.rows)
             with watch(f"distances:{group.arm}"):
                 return measure_selected(selections, values)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from graphsnd.control import ControlledPolicy
 from graphsnd.control.actions import ActionDistribution
-from graphsnd.control.policy import draw_runs, expand_scale
+from graphsnd.control.policy import draw_runs
 from graphsnd.rl.adam import Adam
 from graphsnd.rl.fused import choose_engine
 from graphsnd.rl.ppo import clipped_loss
@@ -171,7 +171,7 @@ def policy_losses(
     if fused:
         from graphsnd.rl.fused import learning
 
-        outputs, scales = policy.outputs_of(minibatch.observations), expand_scale(scale, *policy.batch)
+        outputs, scales = policy.outputs_of(minibatch.observations), policy.scales(scale)
         rest = (minibatch.actions, minibatch.log_probs, minibatch.advantages, scales)
         return learning.clipped_losses(*outputs, *rest, clip)
     distribution = policy.distribution(minibatch.observations, scale)
@@ -187,7 +187,7 @@ def largest_overflow(
     if fused:
         from graphsnd.rl.fused import learning
 
-        return learning.largest_overflow(*policy.outputs_of(seen), expand_scale(scale, *policy.batch))
+        return learning.largest_overflow(*policy.outputs_of(seen), policy.scales(scale))
     over = squared_overflow(policy.parameters_of(seen, scale)[0]).max(1)
     return over.values, over.indices
 

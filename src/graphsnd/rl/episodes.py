@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError
 from graphsnd.rl.streams import Streams
 from graphsnd.rl.worlds import World
 from graphsnd.rl.worlds.world import map_state, merge, state_tensors
@@ -21,7 +20,7 @@ LENGTH = 16  # steps of an episode below which a bank may run dry within one rol
 
 
 class Bank:
-    """Episodes of a world whose states are tensors.
+    """Episodes of a world.
 
     Args:
         world: The world.
@@ -30,12 +29,9 @@ class Bank:
         streams: One for each run.
 
     Attributes:
-        capturable: Whether a rollout may be captured as a CUDA graph.
         state: ``[runs * environments]``, between two rollouts.
         observations: ``[runs * environments, agents, features]``, of that state.
     """
-
-    capturable = True
 
     def __init__(self, world: World, environments: int, steps: int, streams: Sequence[Streams]) -> None:
         self.world, self.environments, self.streams = world, environments, streams
@@ -89,60 +85,3 @@ class Bank:
         self.taken += wanted.sum(1)
         rows = (order.remainder(self.size) + first).view(-1)
         return map_state(lambda part: part.index_select(0, rows), self.fresh), self.seen.index_select(0, rows)
-
-
-class Simulated:
-    """What :class:`Bank` does for a simulator that keeps its state to itself: one run, its own resets, nothing saved.
-
-    Args:
-        world: The world.
-        environments: How many.
-        streams: Streams of the only run.
-
-    Raises:
-        InputError: For several runs, which would share the simulator's random stream.
-    """
-
-    capturable = False
-
-    def __init__(self, world: World, environments: int, streams: Sequence[Streams]) -> None:
-        if len(streams) != 1:
-            fix = "Train one seed after the other."
-            raise InputError("seeds", f"to be one for {world.name}, whose state is not a tensor", len(streams), fix)
-        self.world, self.stream = world, streams[0].episodes
-        self.state = world.spawn(self.stream, environments)
-        self.observations = world.observe(self.state)
-
-    def restart(self) -> tuple[Any, Tensor]:
-        """Start new episodes everywhere."""
-        every = torch.ones(len(self.observations), dtype=torch.bool, device=self.world.device)
-        return self.replace(self.state, self.observations, every)
-
-    def replace(self, state: Any, observations: Tensor, done: Tensor) -> tuple[Any, Tensor]:
-        """Start new episodes where ``done``."""
-        state = self.world.reset_done(state, done, self.stream)
-        return state, self.world.observe(state)
-
-    def keep(self, state: Any, observations: Tensor) -> None:
-        """Hold the newest handle."""
-        self.state, self.observations = state, observations
-
-    def refill(self) -> None:
-        """Nothing was used up."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return nothing: after a resumption episodes start again."""
-        return {}
-
-
-Episodes = Bank | Simulated
-
-
-def make_episodes(world: World, environments: int, steps: int, streams: Sequence[Streams]) -> Episodes:
-    """Return a bank where states are tensors, the simulator itself elsewhere."""
-    probe = world.spawn(0, 1)
-    try:
-        state_tensors(probe)
-    except InputError:
-        return Simulated(world, environments, streams)
-    return Bank(world, environments, steps, streams)

@@ -97,8 +97,7 @@ def train_grid(
 
     The cut (:func:`cut_grid`) is written to ``settings.json`` and used again when the grid is resumed. Each stack has a
     folder of its own in ``stacks/``, as :func:`train` writes it. With the same cut every number but the seconds has
-    the same bits in one process and on a cluster, whatever was lost meanwhile; simulators that keep their state to
-    themselves begin new episodes after a loss.
+    the same bits in one process and on a cluster, whatever was lost meanwhile.
 
     Args:
         task: Task of all runs.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphsnd.rl.episodes import Episodes
+from graphsnd.rl.episodes import Bank
 from graphsnd.rl.ppo import compute_gae, normalise
 from graphsnd.rl.roles import Critic, Policy
 from graphsnd.rl.sampling import noise_shape, to_world
@@ -117,7 +117,7 @@ def collect(
     world: World,
     policy: Policy,
     critic: Critic,
-    episodes: Episodes,
+    episodes: Bank,
     buffer: RolloutBuffer,
     *,
     restart: bool,

@@ -24,9 +24,7 @@ from graphsnd.rl.roles import Method
 from graphsnd.rl.settings import BRIEF, ControlSettings, PPOSettings, Settings, check_different, largest_product
 from graphsnd.rl.streams import Streams
 from graphsnd.rl.trainer import Trainer
-from graphsnd.rl.worlds import World
-from graphsnd.rl.worlds.parse import parse_world
-from graphsnd.rl.worlds.simulator import SimulatorWorld
+from graphsnd.rl.worlds import World, parse_world
 from graphsnd.rl.worlds.world import store
 
 VERSION = 1
@@ -140,7 +138,7 @@ class Task(AnyTask):
     """A training of independent policies.
 
     Args:
-        world: What :func:`~graphsnd.rl.worlds.parse.parse_world` reads.
+        world: What :func:`~graphsnd.rl.worlds.parse_world` reads.
         agents: Size of the team; that of the world when None.
         options: Options of the world.
         seeds: One run for each.
@@ -174,7 +172,7 @@ class ControlTask(AnyTask):
         targets: Wanted diversities above 0, and the words ``"unconstrained"`` and ``"homogeneous"``.
         designs: As :func:`graphsnd.designs.parse` reads them; every target is run with each.
         seeds: One run for each, with the same networks and episodes in all arms.
-        world: What :func:`~graphsnd.rl.worlds.parse.parse_world` reads.
+        world: What :func:`~graphsnd.rl.worlds.parse_world` reads.
         options: Options of the world.
         settings: The rest.
 
@@ -270,9 +268,8 @@ def cut_grid(task: Task | ControlTask, device: str = "cpu", *, stack: int = 0) -
     """Cut a grid of runs into stacks, each a task of its own, by a rule of the grid and the kind of device alone.
 
     A stack has one design, and seeds before targets. On a CPU it has one thread, up to 4 runs, and fewer where the
-    largest product of a gradient step would ask for a second thread (see ``choose_threads``); on a GPU up to 12 runs;
-    one run where a simulator keeps its state to itself. The bits of a run depend on its stack and its threads, so this
-    does not look at how many workers there are.
+    largest product of a gradient step would ask for a second thread (see ``choose_threads``); on a GPU up to 12 runs.
+    The bits of a run depend on its stack and its threads, so this does not look at how many workers there are.
 
     Args:
         task: Task of all runs.
@@ -302,10 +299,8 @@ def cut_grid(task: Task | ControlTask, device: str = "cpu", *, stack: int = 0) -
 
 
 def _fit(task: Task | ControlTask, device: str) -> int:
-    world = task.make_world("cpu")
-    if isinstance(world, SimulatorWorld):
-        return 1
-    brief = (BRIEF - 1) // largest_product(task.settings, world.agents) if device == "cpu" else MOST[device]
+    agents = task.make_world("cpu").agents
+    brief = (BRIEF - 1) // largest_product(task.settings, agents) if device == "cpu" else MOST[device]
     return max(1, min(MOST[device], brief))
 
 

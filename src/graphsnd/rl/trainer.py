@@ -15,7 +15,7 @@ from graphsnd.kernels.dispatch import available
 from graphsnd.kernels.threads import limit_threads
 from graphsnd.rl.cuda import CudaGraph, Stopwatch, matmul_precision, restored
 from graphsnd.rl.diversity import DiversityLog
-from graphsnd.rl.episodes import make_episodes
+from graphsnd.rl.episodes import Bank
 from graphsnd.rl.independent import CentralCritic, IndependentCritic, IndependentLearner, IndependentPolicy
 from graphsnd.rl.log import Outcome
 from graphsnd.rl.roles import Method
@@ -69,8 +69,7 @@ class Trainer:
         iteration: Iterations that are done.
 
     Raises:
-        InputError: For no seed or equal ones, fewer than two agents, or several seeds of a simulator whose state is
-            not a tensor.
+        InputError: For no seed or equal ones, or fewer than two agents.
 
     Example:
         >>> from graphsnd.rl.worlds import Navigation
@@ -98,14 +97,14 @@ class Trainer:
         made = method(world, self.settings, self.streams, self.seeds)
         self.policy, self.critic, self.learner, self.companion = made
         self.buffer = RolloutBuffer.empty(world, self.settings, len(self.seeds))
-        self.episodes = make_episodes(world, self.settings.environments, self.settings.steps, self.streams)
+        self.episodes = Bank(world, self.settings.environments, self.settings.steps, self.streams)
         self.iteration = 0
         self.acts_briefly = is_brief(self, self.settings.environments)
         self._make_graphs(capture)
 
     def _make_graphs(self, capture: bool) -> None:
         device, capture = self.world.device, capture and self.world.device.type == "cuda"
-        wait = not (capture and self.episodes.capturable)
+        wait = not capture
 
         def rollout(steps: int | None = None) -> None:
             collect(

@@ -7,7 +7,6 @@ from torch import Tensor
 from graphsnd.control import ControlledPolicy
 from graphsnd.control.actions import TanhNormalActions
 from graphsnd.control.networks import combine
-from graphsnd.control.policy import broadcast_scale
 from graphsnd.rl.controlled import can_fuse, largest_overflow, policy_losses, squared_overflow
 from graphsnd.rl.fused import choose_engine
 from graphsnd.rl.rollout import Minibatch
@@ -26,7 +25,7 @@ def _outputs(actions: int) -> list[Tensor]:
 
 
 def _expected(common: Tensor, deviations: Tensor, scale: Tensor) -> TanhNormalActions:
-    return TanhNormalActions(*combine("tanh-normal", common, broadcast_scale(scale, deviations) * deviations))
+    return TanhNormalActions(*combine("tanh-normal", common, deviations, scale[..., None, None]))
 
 
 @pytest.mark.gpu
@@ -55,8 +54,8 @@ def test_fused_overflow() -> None:
     from graphsnd.rl.fused import learning
 
     common, deviations, *_ = _outputs(2)
-    scale = torch.tensor([1.0, 2.0], device="cuda")
-    over, agent = learning.largest_overflow(common, deviations, scale.unsqueeze(1).expand(RUNS, AGENTS))
+    scale = torch.tensor([1.0, 2.0], device="cuda").unsqueeze(1).expand(RUNS, AGENTS)
+    over, agent = learning.largest_overflow(common, deviations, scale)
     every = squared_overflow(_expected(common, deviations, scale).loc)
     torch.testing.assert_close(over, every.amax(1), rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(every.gather(1, agent.unsqueeze(1)).squeeze(1), every.amax(1), rtol=1e-4, atol=1e-6)

@@ -119,5 +119,5 @@ def test_merge_checks_what_it_gets() -> None:
     world = Dispersion(3, 4)
     with pytest.raises(InputError, match=r"\(4,\)"):
         merge(world.spawn(0), torch.zeros(3, dtype=torch.bool), world.spawn(1))
-    with pytest.raises(InputError, match="reset_done"):
+    with pytest.raises(InputError, match="dataclass of tensors"):
         merge("nothing", torch.zeros(3, dtype=torch.bool), "nothing")

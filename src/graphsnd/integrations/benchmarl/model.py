@@ -170,7 +170,7 @@ class DiCoModel(Model):  # type: ignore[misc]
         design = as_design(self.controller.design)
         selection = select_pairs(design, len(rows), self.n_agents, generator, device=rows.device, positions=positions)
         values = self.network.deviations_at(rows, selection.agents)
-        return measure_selected([selection], values.unsqueeze(0)).select_run(0)
+        return Measurement(*(part[0] for part in measure_selected([selection], values.unsqueeze(0))))
 
     @torch.no_grad()
     def _store(self, state: State, status: Status) -> None:
@@ -238,6 +238,5 @@ def pack(state: State) -> Tensor:
 
 def unpack(packed: Tensor) -> State:
     """Return the state that :func:`pack` wrote."""
-    start = State.start(packed.shape[1:]).tensors()
-    rows = zip(start.items(), packed, strict=True)
-    return State.of({name: row.to(part.dtype) for (name, part), row in rows})
+    kinds = State.start().tensors().values()
+    return State(*(row.to(part.dtype) for row, part in zip(packed, kinds, strict=True)))

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from graphsnd.control.networks import add_deviation, centre_logits, scale_deviation
+from graphsnd.control.networks import add_deviation, centre_logits
 from graphsnd.teams import StackedMLP
 from graphsnd.teams.stacked import run_all, run_chosen
 
@@ -70,15 +70,14 @@ class Deviating(nn.Module):
 
         Args:
             observations: Shape ``[..., agents, inputs]``.
-            scale: The factor on deviations, ``[]`` or ``[agents]``.
+            scale: The factor on deviations, ``[]``.
 
         Returns:
             Shape ``[..., agents, outputs]``.
         """
         rows = observations.reshape(-1, *observations.shape[-2:])
         own = self._centre(self.deviations(rows.transpose(0, 1)).transpose(0, 1))
-        own = scale_deviation(scale.to(own), own)
-        return self._combine(rows, own).reshape(*observations.shape[:-1], -1)
+        return self._combine(rows, own, scale).reshape(*observations.shape[:-1], -1)
 
     def deviations_at(self, observations: Tensor, agents: Tensor | None = None) -> Tensor:
         """Return the agents' deviations on the same observations.
@@ -96,15 +95,14 @@ class Deviating(nn.Module):
 
     def actions_at(self, observations: Tensor, scale: Tensor) -> Tensor:
         """Return the controlled outputs of every agent on every observation: ``[observations, agents, controlled]``."""
-        own = self.deviations_at(observations)
-        own = scale_deviation(scale.to(own), own)
-        return self._combine(observations.unsqueeze(1), own)[..., : self.controlled]
+        every = self._combine(observations.unsqueeze(1), self.deviations_at(observations), scale)
+        return every[..., : self.controlled]
 
-    def _combine(self, observations: Tensor, own: Tensor) -> Tensor:
+    def _combine(self, observations: Tensor, own: Tensor, scale: Tensor) -> Tensor:
         shared = self.shared(observations.reshape(1, -1, observations.shape[-1]))
         shared = shared.reshape(*observations.shape[:-1], -1)
         controlled, rest = shared[..., : self.controlled], shared[..., self.controlled :]
-        controlled = add_deviation(controlled, own, squash=self.box is not None, box=self.box)
+        controlled = add_deviation(controlled, own, scale, squash=self.box is not None, box=self.box)
         return torch.cat([controlled, rest.expand(*controlled.shape[:-1], -1)], -1)
 
     def _centre(self, own: Tensor) -> Tensor:

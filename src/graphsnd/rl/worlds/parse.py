@@ -1,54 +1,45 @@
-"""The parser of worlds: ``navigation``, ``vmas:balance``, ``mpe2:simple_spread_v3``."""
+"""Worlds by name."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-from graphsnd.errors import InputError, check_choice, check_type
+from graphsnd.errors import check_choice, check_type
 from graphsnd.rl.worlds.dispersion import Dispersion
 from graphsnd.rl.worlds.navigation import Navigation
-from graphsnd.rl.worlds.pettingzoo_world import PettingZooWorld
 from graphsnd.rl.worlds.simple_spread import SimpleSpread
-from graphsnd.rl.worlds.vmas_world import VmasWorld
 from graphsnd.rl.worlds.world import World
 
 BATCHED: dict[str, type[Navigation | Dispersion | SimpleSpread]] = {
     world.name: world for world in (Navigation, Dispersion, SimpleSpread)
 }
 HIDDEN = ("agents", "environments", "dense")  # fields that are not options
-EXAMPLES = (*BATCHED, "vmas:balance", "mpe2:simple_spread_v3", "pettingzoo:<module>")
 
 
 def parse_world(text: str, agents: int | None = None, environments: int = 32, **options: Any) -> World:
     """Return the world that ``text`` names.
 
     Args:
-        text: ``navigation``, ``dispersion``, ``simple_spread``: batched worlds; ``vmas:<scenario>``,
-            ``mpe2:<module>``, ``pettingzoo:<module>``: the real simulators.
+        text: ``navigation``, ``dispersion`` or ``simple_spread``.
         agents: Number of agents; that of the original when None.
         environments: Number of environments.
         **options: Options of the world.
 
     Raises:
-        InputError: With all forms, for another text; with all names, for an option that the world does not have.
+        InputError: With all names, for another text or an option that the world does not have.
 
     Example:
         >>> parse_world("dispersion", 10, 60, share_reward=True).observation_features
         34
     """
-    check_type("world", text, str, f"to be one of {', '.join(EXAMPLES)}")
-    name, colon, rest = text.strip().partition(":")
-    if not colon and name in BATCHED:
-        kind = BATCHED[name]
-        known = [f.name for f in dataclasses.fields(kind) if f.init and f.name not in HIDDEN]
-        for option in options:
-            check_choice(f"option of {name}", option, known)
-        if agents is not None:  # else the number that the original has
-            options["agents"] = agents
-        return kind(environments=environments, **options)
-    if rest and name == "vmas":
-        return VmasWorld(rest, environments, agents=agents, **options)
-    if rest and name in ("mpe2", "pettingzoo"):
-        return PettingZooWorld(f"{name}:{rest}", environments, agents=agents, **options)
-    raise InputError("world", f"to be one of {', '.join(EXAMPLES)}", repr(text))
+    check_type("world", text, str, f"to be one of {', '.join(BATCHED)}")
+    name = text.strip()
+    check_choice("world", name, BATCHED)
+    kind = BATCHED[name]
+    known = [f.name for f in dataclasses.fields(kind) if f.init and f.name not in HIDDEN]
+    for option in options:
+        check_choice(f"option of {name}", option, known)
+    if agents is not None:  # else the number that the original has
+        options["agents"] = agents
+    return kind(environments=environments, **options)

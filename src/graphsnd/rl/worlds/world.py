@@ -76,14 +76,14 @@ class World(ABC):
     is the number that :meth:`spawn` makes by default.
 
     Example:
-        >>> from graphsnd.rl.worlds.parse import parse_world
+        >>> from graphsnd.rl.worlds import parse_world
         >>> world = parse_world("navigation", 4, 2)  # 4 agents in 2 environments
         >>> state = world.spawn(0)
         >>> world.observe(state).shape, world.step(state, torch.zeros(2, 4, 2))[1].rewards.shape
         (torch.Size([2, 4, 18]), torch.Size([2, 4]))
     """
 
-    name: str  # as :func:`~graphsnd.rl.worlds.parse.parse_world` reads it, where it can
+    name: str  # as :func:`~graphsnd.rl.worlds.parse_world` reads it
     environments: int
     agents: int
     actions: Continuous | Discrete  # what an agent may do
@@ -180,8 +180,7 @@ def merge(state: S, done: Tensor, fresh: S) -> S:
         fresh: Another state of the same type and shapes.
 
     Raises:
-        InputError: For a state that is not a dataclass of tensors (that of a real simulator), or a ``done``
-            of another length.
+        InputError: For a state that is not a dataclass of tensors, or a ``done`` of another length.
 
     Example:
         >>> from graphsnd.rl.worlds import Dispersion
@@ -212,13 +211,12 @@ def state_tensors(state: object) -> dict[str, Tensor]:
     """Return the tensors of a state by name.
 
     Raises:
-        InputError: For the state of a simulator, which is not made of tensors.
+        InputError: For a state that is not a dataclass of tensors.
     """
     is_value = dataclasses.is_dataclass(state) and not isinstance(state, type)
     fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)} if is_value else {}  # type: ignore[arg-type]
     if not fields or not all(isinstance(value, Tensor) for value in fields.values()):
-        fix = "A simulator keeps its state to itself: use world.reset_done(state, done, generator)."
-        raise InputError("state", "to be a dataclass of tensors", type(state).__name__, fix)
+        raise InputError("state", "to be a dataclass of tensors", type(state).__name__)
     return fields
 
 

@@ -1,4 +1,4 @@
-"""Tiny trainings, and whether two run folders hold the same."""
+"""Whether two run folders hold the same."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from pathlib import Path
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.rl import ControlSettings, ControlTask, Settings, Task
+from graphsnd.rl import ControlTask, Task
 from graphsnd.rl.checkpoint import DESCRIPTION, load_checkpoint
 from graphsnd.rl.log import read_rows
 from graphsnd.teams.saved import OBSERVATIONS, TENSORS
-
-SMALL = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}
-TRAIN = Task("navigation", 2, {}, (0, 7), Settings(**SMALL, diversity_every=2))
-CONTROL = ControlTask(3, (0.1, "unconstrained"), settings=ControlSettings(**SMALL))
 
 
 def differences(folder: Path, reference: Path) -> list[str]:
