@@ -71,10 +71,10 @@ def _run(
     """Return the times of iterations, the audit of each, and the multiply-adds of a network on an observation."""
     from benchmarl.environments import VmasTask
 
-    from graphsnd.integrations.benchmarl import DiCoModelConfig, DiversityLog
+    from graphsnd.integrations.benchmarl import DiCoModelConfig, DiversityCallback
 
     task = VmasTask.DISPERSION.get_task({**VmasTask.DISPERSION.get_from_yaml().config, "n_agents": agents})
-    own, log = case != "without", DiversityLog(every=settings["max_n_iters"])
+    own, log = case != "without", DiversityCallback(every=settings["max_n_iters"])
     settings = settings | {"on_policy_n_minibatch_iters": PASSES, "share_policy_params": own}
     model = DiCoModelConfig(**CASES[case]) if own else None
     alone = options.device.type == "cpu" and torch.get_num_threads() == 1

@@ -132,10 +132,27 @@ class Watched(DiversityCallback):
         self.name = name
 
     def on_sample_end(self, *, env_runner: Any, metrics_logger: Any, samples: Any, **options: Any) -> None:
+        before = dict(self.probe._last)
         super().on_sample_end(env_runner=env_runner, metrics_logger=metrics_logger, samples=samples, **options)
-        if not self._steps:
+        if self.probe._last != before:
             rows = torch.tensor(np.stack([row for row, _ in self._seen]))
             self.values.append(by_hand(self.name, env_runner.module, rows))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_the_callback_and_a_checkpoint_have_the_number_of_a_loop(name: str, tmp_path: Path) -> None:
+    Watched.values.clear()
+    algorithm = build(name, partial(Watched, name, every=20))
+    logged = algorithm.train()["env_runners"]["diversity"]
+    assert logged["snd"] == pytest.approx(sum(Watched.values) / len(Watched.values), rel=1e-4)
+    assert logged["snd"] > 0
+    assert logged["snd_low"] < logged["snd"] < logged["snd_high"]
+    rows, modules = torch.randn(40, 18), algorithm.env_runner.module
+    team = load_team(algorithm.save_to_path(tmp_path))
+    assert gs.measure(team, rows).value == pytest.approx(by_hand(name, modules, rows), rel=1e-4)
+    same = dict.fromkeys(AGENTS, modules["agent_0"])
+    assert gs.measure(ModuleTeam(same), rows).value == 0.0
+    algorithm.stop()
 
 
 def test_remote_runners_log_too() -> None:
@@ -331,13 +348,3 @@ def test_what_it_refuses(tmp_path: Path) -> None:
         ModuleTeam({})
     with pytest.raises(InputError, match="save_to_path"):
         load_team(tmp_path)
-
-
-def test_every_way_in_gives_the_number_of_a_loop() -> None:
-    from tests.integrations.doors import of_rllib
-
-    doors = list(of_rllib())
-    assert len(doors) == 9
-    for door in doors:
-        assert door.measured == pytest.approx(door.by_hand, rel=1e-4), door
-        assert (door.by_hand > 0) is not door.name.startswith("shared"), door

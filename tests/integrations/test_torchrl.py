@@ -15,7 +15,7 @@ pytest.importorskip("torchrl")
 from tensordict import TensorDict
 from tensordict.nn import CompositeDistribution, NormalParamExtractor, TensorDictModule, TensorDictSequential
 from torch import Tensor
-from torchrl.collectors import SyncDataCollector
+from torchrl.collectors import Collector
 from torchrl.data import Categorical as CategoricalSpec
 from torchrl.envs import VmasEnv
 from torchrl.modules import (
@@ -38,7 +38,7 @@ from torchrl.modules import (
 from torchrl.trainers import Trainer
 
 from graphsnd.errors import MissingExtraError
-from graphsnd.integrations.torchrl import ActorTeam, DiversityHook
+from graphsnd.integrations.torchrl import ActorTeam, DiversityCallback
 
 AGENTS, FEATURES = 4, 5
 OBSERVATION = ("agents", "observation")
@@ -416,10 +416,10 @@ def test_actors_that_read_several_keys(kind: str) -> None:
     assert gs.measure(team, rollout, design="agents:2", rel_tol=0.2).value == pytest.approx(expected, rel=0.3)
     # The same in a trainer, whose batches hold environments and time.
     batch = scenes(3, 5)
-    assert DiversityHook(team)(batch)["snd"] == pytest.approx(gs.measure(team, batch).value, rel=1e-6)
+    assert DiversityCallback(team)(batch)["snd"] == pytest.approx(gs.measure(team, batch).value, rel=1e-6)
     kept = torch.arange(15).reshape(3, 5) % 4 > 0  # of padded trajectories
     batch["collector"] = TensorDict({"mask": kept}, [3, 5])
-    assert DiversityHook(team)(batch)["snd"] == pytest.approx(gs.measure(team, batch[kept]).value, rel=1e-6)
+    assert DiversityCallback(team)(batch)["snd"] == pytest.approx(gs.measure(team, batch[kept]).value, rel=1e-6)
 
 
 def test_several_keys_that_do_not_fit() -> None:
@@ -430,9 +430,7 @@ def test_several_keys_that_do_not_fit() -> None:
     with pytest.raises(gs.InputError, match=r"with the entry \('agents', 'speed'\), which the actor reads"):
         gs.measure(team, rollout.exclude(SPEED))
     with pytest.raises(gs.InputError, match=r"the entry \('agents', 'speed'\)"):
-        DiversityHook(team)(rollout.exclude(SPEED))
-    with pytest.raises(gs.InputError, match=r"`batch` to be a TensorDict, got Tensor"):
-        DiversityHook(team)(rollout[SPEED])
+        DiversityCallback(team)(rollout.exclude(SPEED))
     fix = r"equal leading dimensions.*feature_dims=\{\('agents', 'pixels'\): 3, \.\.\.\}"
     with pytest.raises(gs.InputError, match=fix):
         gs.measure(ActorTeam(actor), rollout)
@@ -477,14 +475,14 @@ def test_a_trainer_logs_diversity() -> None:
     environment = VmasEnv("dispersion", num_envs=3, max_steps=10, device="cpu", seed=0)
     features = environment.observation_spec[OBSERVATION].shape[-1]
     actor = module(2, n_agent_inputs=features)
-    collector = SyncDataCollector(environment, actor, frames_per_batch=30, total_frames=90)
+    collector = Collector(environment, actor, frames_per_batch=30, total_frames=90)
     seen = []
     trainer = Trainer(
         collector=collector, total_frames=90, frame_skip=1, optim_steps_per_batch=1, progress_bar=False,
         loss_module=lambda batch: TensorDict({"loss": torch.zeros(())}),
     )  # fmt: skip
     trainer.register_op("pre_steps_log", lambda batch: seen.append(batch.clone()))
-    DiversityHook(team := ActorTeam(actor)).register(trainer)
+    DiversityCallback(team := ActorTeam(actor)).register(trainer)
     trainer.train()
     assert len(seen) == 3
     log = trainer._log_dict
@@ -496,7 +494,7 @@ def test_a_trainer_logs_diversity() -> None:
         apart = torch.arange(batch[OBSERVATION].shape[:-1].numel())
         rows = gs.measure(team, batch[OBSERVATION], clusters=apart).population_interval
         assert log["snd_high"][index] - log["snd_low"][index] > 2 * (rows[1] - rows[0])  # that rows were apart
-    hook = DiversityHook(team, observations=37)
+    hook = DiversityCallback(team, observations=37, every=1)
     for batch, clusters in ((seen[0].exclude("collector"), True), (seen[0].exclude("collector")[0], False)):
         rows = batch[OBSERVATION].flatten(0, -2)
         places = torch.linspace(0, len(rows) - 1, 37).round().long()
@@ -505,7 +503,7 @@ def test_a_trainer_logs_diversity() -> None:
         assert hook(batch)["snd"] == estimate.value
         assert (hook(batch)["snd_low"], hook(batch)["snd_high"]) == estimate.population_interval
     with pytest.raises(gs.InputError, match=r"`team` to be an ActorTeam.*list"):
-        DiversityHook([actor])
+        DiversityCallback([actor])
 
 
 def test_absent_package_names_the_project(monkeypatch: pytest.MonkeyPatch) -> None:

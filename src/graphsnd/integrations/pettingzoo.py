@@ -21,7 +21,7 @@ from graphsnd.integrations.spaces import map_parts
 from graphsnd.teams.answers import ask
 from graphsnd.teams.policies import Policy
 
-__all__ = ["Collected", "collect"]
+__all__ = ["collect"]
 
 EVERY = object()  # stands for agents that have no policy of their own
 

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Deterministic, from_distribution
-from graphsnd.errors import InputError, check_integer, describe, require
-from graphsnd.estimation import measure
+from graphsnd.errors import InputError, describe, require
+from graphsnd.integrations.probe import Probe
 from graphsnd.integrations.spaces import SpacesTeam, read_actions, split_parts, squash
 
 __all__ = ["DiversityCallback", "ModuleTeam", "load_team"]
@@ -129,8 +129,8 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
 
     Args:
         modules: Names of modules whose agents are compared; all of them when None.
-        every: Steps of the environment between two measurements.
-        observations: Largest number of observations to measure on.
+        every: Steps of the environment from one measurement to the next.
+        observations: Largest number of observations to measure on, the latest ones.
         **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
 
     Example:
@@ -142,14 +142,11 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
         self, modules: Sequence[str] | None = None, *, every: int = 200, observations: int = 2048, **options: Any
     ) -> None:
         super().__init__()
-        self.modules, self.options = modules, options
-        self.every = check_integer("every", every, "to be an integer, at least 1", low=1)
-        check_integer("observations", observations, "to be an integer, at least 1", low=1)
+        self.modules, self.probe = modules, Probe(every, observations, **options)
         self._seen: deque[tuple[Any, str]] = deque(maxlen=observations)
         self._module_of: dict[str, str] = {}  # by agent
-        self._steps = self.every
+        self._steps = 0
 
-    @torch.no_grad()
     def on_sample_end(self, *, env_runner: Any, metrics_logger: Any, samples: Any, **_: Any) -> None:
         """Keep what agents observed, and measure when it is time."""
         for name in self.modules or ():
@@ -164,13 +161,12 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
                 if self.modules is None or name in self.modules:
                     self._module_of[str(agent)] = name
                     self._seen.extend((part.get_observations(step), episode.id_) for step in range(len(part) + 1))
-        if self._steps < self.every or len(self._module_of) < 2:
+        if len(self._module_of) < 2 or not self.probe.due(self._steps):
             return
-        self._steps = 0
         rows, episodes = zip(*self._seen, strict=True)
-        clusters = torch.as_tensor(np.unique(episodes, return_inverse=True)[1])
         team = ModuleTeam({agent: env_runner.module[name] for agent, name in sorted(self._module_of.items())})
         team.refuse_memory("modules")
         shown = tree.map_structure(lambda *each: torch.as_tensor(np.stack(each)), *rows)
-        estimate = measure(team, shown, clusters=clusters if clusters.max() else None, **self.options)
-        metrics_logger.log_value(("diversity", "snd"), estimate.value, reduce="mean")
+        clusters = torch.as_tensor(np.unique(episodes, return_inverse=True)[1])
+        for name, number in self.probe.measure(self._steps, team, shown, clusters=clusters).items():
+            metrics_logger.log_value(("diversity", name), number, reduce="mean")

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 from graphsnd.behavior import Behavior, from_distribution
-from graphsnd.errors import InputError, check_integer, describe, require
-from graphsnd.estimation import measure
+from graphsnd.errors import InputError, describe, require
+from graphsnd.integrations.probe import Probe
 from graphsnd.integrations.spaces import SpacesTeam, by_name, map_parts, read_actions, split_parts, squash
 from graphsnd.teams.answers import map_tensors
 
@@ -157,12 +157,9 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
 
     Args:
         models: As in :class:`ModelTeam`, at least two.
-        every: Steps of the model that learns between two measurements.
+        every: Steps of the model that learns from one measurement to the next.
         observations: Largest number of observations to measure on, evenly spaced in the buffers.
         **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
-
-    Attributes:
-        rows: The same numbers: ``{"model", "step", "snd", "snd_low", "snd_high"}`` for each measurement.
 
     Example:
         >>> from stable_baselines3 import A2C
@@ -170,53 +167,48 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
         >>> callback = DiversityCallback(models)
         >>> _ = models["a"].learn(8, callback=callback)
         >>> callback.rows
-        [{'model': 'a', 'step': 8, 'snd': 0.0}]
+        [{'step': 8, 'model': 'a', 'snd': 0.0}]
     """
 
     def __init__(
         self, models: Mapping[str, Any] | Sequence[Any], *, every: int = 1000, observations: int = 2048, **options: Any
     ) -> None:
         super().__init__()
-        self.models, self.team, self.options = by_name(models), ModelTeam(models, normalize=True), options
+        self.models, self.team = by_name(models), ModelTeam(models, normalize=True)
         if len(self.models) < 2:
             raise InputError("models", "to be at least two", len(self.models), "Diversity needs a pair.")
         self.team.refuse_memory("models")
-        self.every = check_integer("every", every, "to be an integer, at least 1", low=1)
-        self.observations = check_integer("observations", observations, "to be an integer, at least 1", low=1)
-        self.rows: list[dict[str, Any]] = []
-        self._last: dict[str, int] = {}
+        self.probe = Probe(every, observations, **options)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The same numbers, a dictionary for each measurement, with ``step`` and ``model``."""
+        return self.probe.rows
 
     def _on_step(self) -> bool:
         return True
 
-    @torch.no_grad()
     def _on_rollout_end(self) -> None:
         learner = next((name for name, model in self.models.items() if model is self.model), None)
         if learner is None:
             raise InputError("models", "to hold the model that learns", "a population without it")
-        if self.num_timesteps - self._last.get(learner, -self.every) < self.every:
-            return
-        self._last[learner] = self.num_timesteps
-        shown, episodes = _buffered(list(self.models.values()), self.observations)
-        clusters = episodes if int(episodes.unique().numel()) > 1 else None
-        estimate = measure(self.team, shown, clusters=clusters, **self.options)
-        numbers = {"snd": estimate.value}
-        if estimate.population_interval is not None:
-            numbers["snd_low"], numbers["snd_high"] = estimate.population_interval
-        for name, number in numbers.items():
-            self.logger.record(f"diversity/{name}", number)
-        self.rows.append({"model": learner, "step": self.num_timesteps, **numbers})
+        if self.probe.due(self.num_timesteps, learner):
+            seen, episodes = _buffered(list(self.models.values()), self.probe)
+            numbers = self.probe.measure(self.num_timesteps, self.team, seen, clusters=episodes)
+            self.probe.record(self.num_timesteps, numbers, model=learner)
+            for name, number in numbers.items():
+                self.logger.record(f"diversity/{name}", number)
 
 
-def _buffered(models: Sequence[Any], most: int) -> tuple[Any, Tensor]:
-    """Return up to ``most`` observations of the models' buffers as environments made them, and their episodes.
+def _buffered(models: Sequence[Any], probe: Probe) -> tuple[Any, Tensor]:
+    """Return a probe's choice of observations in the models' buffers as environments made them, and their episodes.
 
     Returns:
         Observations ``[observations, ...]``, and int64 ``[observations]``.
     """
     buffers = [getattr(model, "rollout_buffer", None) or model.replay_buffer for model in models]
     ends = np.cumsum([0, *(buffer.size() * buffer.n_envs for buffer in buffers)])
-    places = np.linspace(0, ends[-1] - 1, min(ends[-1], most)).round().astype(int)
+    places = probe.places(ends[-1]).numpy()
     rows, episodes = [], []
     for model, buffer, low, high in zip(models, buffers, ends, ends[1:], strict=False):
         own = places[(low <= places) & (places < high)] - low  # before anything is copied: replay buffers are large

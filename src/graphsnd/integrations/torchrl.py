@@ -13,15 +13,15 @@ from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian
 from graphsnd.behavior.distributions import read_distribution
-from graphsnd.errors import InputError, check_integer, require
-from graphsnd.estimation import measure
+from graphsnd.errors import InputError, require
+from graphsnd.integrations.probe import Probe
 from graphsnd.integrations.torchrl_env import WorldEnv as WorldEnv
 from graphsnd.teams.answers import evaluation_mode, map_tensors, tensors_of
 from graphsnd.teams.joint import JointTeam
 from graphsnd.teams.parts import by_dims
 from graphsnd.teams.team import Team
 
-__all__ = ["ActorTeam", "DiversityHook", "WorldEnv"]
+__all__ = ["ActorTeam", "DiversityCallback", "WorldEnv"]
 
 tensordict = require("tensordict", "torchrl")
 MultiAgentNetBase = require("torchrl.modules.models.multiagent", "torchrl").MultiAgentNetBase
@@ -138,8 +138,8 @@ class ActorTeam(KeyedTeam, JointTeam):
         return read_actor(self.actor, run_actor(self.actor, given), squashed=self.squashed, weights=self.weights)
 
 
-class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
-    """Log the SND of a team on every batch that a ``torchrl.trainers.Trainer`` collects, before it learns from it.
+class DiversityCallback(TrainerHookBase):  # type: ignore[misc, valid-type]
+    """Log the SND of a team on the batches that a ``torchrl.trainers.Trainer`` collects, before it learns from them.
 
     Logged are ``snd`` and, where observations allow an interval over them, ``snd_low`` and ``snd_high``. Observations
     of one episode depend on each other, so the interval is over episodes, or over environments where the collector
@@ -147,8 +147,8 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
 
     Args:
         team: The actor that is trained, as a team.
+        every: Batches from one measurement to the next.
         observations: Largest number of observations to measure on, evenly spaced in the batch.
-        log_pbar: Whether the progress bar shows them.
         **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
 
     Example:
@@ -156,50 +156,51 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
         >>> from torchrl.modules import MultiAgentMLP
         >>> key, network = ("agents", "observation"), MultiAgentMLP(4, 2, 3, centralized=False, share_params=True)
         >>> actor = tensordict.nn.TensorDictModule(network, in_keys=[key], out_keys=[("agents", "action")])
-        >>> hook = DiversityHook(ActorTeam(actor))  # hook.register(trainer), which calls it with each batch
-        >>> hook(tensordict.TensorDict({key: torch.randn(8, 50, 3, 4)}, [8, 50]))["snd"]
+        >>> callback = DiversityCallback(ActorTeam(actor))  # .register(trainer), which calls it with each batch
+        >>> callback(tensordict.TensorDict({key: torch.randn(8, 50, 3, 4)}, [8, 50]))["snd"]
         0.0
     """
 
-    def __init__(self, team: ActorTeam, *, observations: int = 2048, log_pbar: bool = False, **options: Any) -> None:
-        self.team, self.log_pbar, self.options = team, log_pbar, options
-        self.observations = check_integer("observations", observations, "to be at least 1", low=1)
+    def __init__(self, team: ActorTeam, *, every: int = 1, observations: int = 2048, **options: Any) -> None:
         if not getattr(team, "observation_keys", None):
             got = "a bare network" if isinstance(team, ActorTeam) else type(team).__name__
             raise InputError("team", "to be an ActorTeam of an actor that reads a TensorDict", got)
+        self.team, self.probe, self.batches = team, Probe(every, observations, **options), 0
 
-    @torch.no_grad()
-    def __call__(self, batch: Any) -> dict[str, Any]:
-        """Return what the trainer logs."""
-        if not isinstance(batch, tensordict.TensorDictBase):
-            raise InputError("batch", "to be a TensorDict", type(batch).__name__)
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The same numbers, a dictionary for each measurement, with ``step``, the number of batches before it."""
+        return self.probe.rows
+
+    def __call__(self, batch: Any) -> dict[str, float] | None:
+        """Return what the trainer logs; None where it is not time to measure."""
+        step, self.batches = self.batches, self.batches + 1
+        if not self.probe.due(step):
+            return None
         entries, episodes = self.team.read_entries(batch), number_episodes(batch)
         mask = batch.get(("collector", "mask"), torch.ones_like(episodes, dtype=torch.bool))
         agents = next(iter(entries.values())).shape[episodes.dim()]
         rows = mask.flatten().repeat_interleave(agents).nonzero().squeeze(1)  # of all agents
-        places = rows[torch.linspace(0, len(rows) - 1, min(len(rows), self.observations)).round().long()]
-        episodes = episodes.flatten().repeat_interleave(agents)[places]
-        clusters = episodes if int(episodes.unique().numel()) > 1 else None
+        places = rows[self.probe.places(len(rows))]
         seen = {key: part.flatten(0, mask.dim())[places] for key, part in entries.items()}
-        estimate = measure(self.team, tensordict.TensorDict(seen, [len(places)]), clusters=clusters, **self.options)
-        numbers: dict[str, Any] = {"snd": estimate.value, "log_pbar": self.log_pbar}
-        if estimate.population_interval is not None:
-            numbers["snd_low"], numbers["snd_high"] = estimate.population_interval
+        clusters = episodes.flatten().repeat_interleave(agents)[places]
+        seen = tensordict.TensorDict(seen, [len(places)])
+        numbers = self.probe.measure(step, self.team, seen, clusters=clusters)
+        self.probe.record(step, numbers)
         return numbers
 
     def register(self, trainer: Any, name: str = "diversity") -> None:
-        """Add the hook to a trainer."""
-        if not hasattr(trainer, "register_op") or not hasattr(trainer, "register_module"):
-            raise InputError("trainer", "to be a torchrl.trainers.Trainer", type(trainer).__name__)
+        """Add the callback to a trainer."""
         trainer.register_op("pre_steps_log", self)
         trainer.register_module(name, self)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return nothing: a measurement depends on none before it."""
-        return {}
+        """Return the number of batches so far."""
+        return {"batches": self.batches}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore nothing."""
+        """Go on with that number."""
+        self.batches = state_dict["batches"]
 
 
 def number_episodes(batch: Any) -> Tensor:

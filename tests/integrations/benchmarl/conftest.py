@@ -13,7 +13,8 @@ from benchmarl.environments import VmasTask
 from benchmarl.experiment import Experiment, ExperimentConfig
 from torchrl.data import Bounded, Categorical, Composite, Unbounded
 
-from graphsnd.integrations.benchmarl import DiCoModel, DiCoModelConfig
+from graphsnd.integrations.benchmarl import DiCoModelConfig
+from graphsnd.integrations.benchmarl.model import DiCoModel
 
 # BenchMARL and TorchRL deprecate each other's names as they go.
 pytestmark = pytest.mark.filterwarnings("ignore")

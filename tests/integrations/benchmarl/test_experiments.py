@@ -20,7 +20,7 @@ from benchmarl.environments import VmasTask
 from benchmarl.experiment import Experiment
 from tensordict import TensorDict
 
-from graphsnd.integrations.benchmarl import ActionSpaceLoss, DiCoModelConfig, DiversityLog
+from graphsnd.integrations.benchmarl import ActionSpaceLoss, DiCoModelConfig, DiversityCallback
 
 MODEL = {"target": 0.1, "design": "bernoulli:0.5", "num_cells": (16,)}
 
@@ -67,11 +67,11 @@ DISCRETE = {"prefer_continuous_actions": False}
     ],
 )
 def test_every_algorithm_runs_two_iterations(algorithm, options, forwards, experiment, tmp_path: Path) -> None:
-    log = DiversityLog()
+    log = DiversityCallback()
     callbacks = [log] if options else [log, ActionSpaceLoss()]
     run = experiment(algorithm, DiCoModelConfig(**MODEL), callbacks=callbacks, **options)
     run.run()
-    assert [row["iteration"] for row in log.rows] == [0, 1]
+    assert [row["step"] for row in log.rows] == [0, 1]
     (model,) = log.models().values()
     for row in log.rows:
         # One measurement for each optimiser step: none in rollouts, targets, or the action-space loss.
@@ -87,7 +87,7 @@ def test_every_algorithm_runs_two_iterations(algorithm, options, forwards, exper
 
 @pytest.mark.parametrize(("algorithm", "name"), [(IqlConfig, "value_network"), (QmixConfig, "local_value_network")])
 def test_targets_are_scaled_as_the_policies_are(algorithm, name: str, experiment) -> None:
-    run = experiment(algorithm, DiCoModelConfig(**MODEL), callbacks=[log := DiversityLog()], **DISCRETE)
+    run = experiment(algorithm, DiCoModelConfig(**MODEL), callbacks=[log := DiversityCallback()], **DISCRETE)
     run.run()
     (loss,), (model,) = run.losses.values(), log.models().values()
     targets, sources = getattr(loss, f"target_{name}_params"), getattr(loss, f"{name}_params")
@@ -107,7 +107,7 @@ def test_targets_are_scaled_as_the_policies_are(algorithm, name: str, experiment
 
 
 def test_a_group_of_one_agent_has_no_diversity_and_scale_one(experiment) -> None:
-    log = DiversityLog()
+    log = DiversityCallback()
     run = experiment(IppoConfig, DiCoModelConfig(**MODEL), callbacks=[log], task=VmasTask.SIMPLE_TAG.get_from_yaml())
     run.run()
     single = [row for row in log.rows if row["group"] == "agent"]
@@ -117,7 +117,7 @@ def test_a_group_of_one_agent_has_no_diversity_and_scale_one(experiment) -> None
 
 
 def test_a_checkpoint_is_reloaded_and_goes_on(experiment, tmp_path: Path) -> None:
-    callbacks = [DiversityLog(), ActionSpaceLoss(lr=1e-3)]
+    callbacks = [DiversityCallback(), ActionSpaceLoss(lr=1e-3)]
     run = experiment(IppoConfig, DiCoModelConfig(**MODEL), callbacks=callbacks, checkpoint_at_end=True)
     run.run()
     (model,) = callbacks[0].models().values()
@@ -133,13 +133,13 @@ def test_a_checkpoint_is_reloaded_and_goes_on(experiment, tmp_path: Path) -> Non
     assert before.keys() == after.keys()
     assert all(torch.equal(before[key]["exp_avg"], after[key]["exp_avg"]) for key in before)
     again.run()
-    assert [row["iteration"] for row in log.rows] == [2]
+    assert [row["step"] for row in log.rows] == [2]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["complete", "bernoulli:0.5"])
 def test_four_agents_are_held_at_the_target(estimator: str, experiment) -> None:
-    log = DiversityLog()
+    log = DiversityCallback()
     # A hundred training forwards in an iteration: with tau 0.01 the estimate would lag one behind.
     model = DiCoModelConfig(target=0.3, design=estimator, tau=0.05, num_cells=(64, 64))
     experiment(

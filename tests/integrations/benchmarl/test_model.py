@@ -11,8 +11,7 @@ from graphsnd.control import DiCo
 from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Bernoulli, Complete
 from graphsnd.errors import InputError
-from graphsnd.integrations.benchmarl import DiCoModel
-from graphsnd.integrations.benchmarl.model import COUNTED, pack, unpack
+from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel, pack, unpack
 from graphsnd.teams import engine
 from graphsnd.teams.engine import run_layers
 from tests.integrations.benchmarl.conftest import build

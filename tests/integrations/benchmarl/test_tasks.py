@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -52,16 +51,6 @@ def test_an_unknown_option_is_named() -> None:
     task = GraphsndTask.DISPERSION.get_task({"n_agents": 4, "max_steps": 10, "n_foods": 3})
     with pytest.raises(InputError, match="n_food"):
         task.get_env_fun(2, True, 0, "cpu")()
-
-
-def test_hydra_knows_the_tasks(tmp_path: Path, monkeypatch) -> None:
-    pytest.importorskip("hydra")
-    from graphsnd.integrations.benchmarl.run import main
-    from tests.integrations.benchmarl.test_run import SMALL
-
-    monkeypatch.chdir(tmp_path)
-    main(["task=graphsnd/navigation", "task.n_agents=5", "model.target=0.1", *SMALL])
-    assert len(list(tmp_path.rglob("diversity_agents_audit.csv"))) == 1
 
 
 def test_mpe_tasks_run_on_recent_pettingzoo(monkeypatch) -> None:

@@ -13,36 +13,28 @@ from benchmarl.experiment import Callback
 from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 
-from graphsnd.behavior import Behavior, Distance
-from graphsnd.behavior.behavior import embed
-from graphsnd.control.measurement import measure_points
-from graphsnd.designs import Design, parse
-from graphsnd.errors import EmptyDrawError, InputError, check_integer
-from graphsnd.estimation import Estimate, measure
-from graphsnd.estimation.estimate import Interval
-from graphsnd.graphs import Graph
+from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.evaluation import evaluate_group, has_memory, sample_frames
 from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel
+from graphsnd.integrations.probe import Probe
 from graphsnd.metric import contributions
 
 SND = "snd_of_actions"  # after a tanh: not what a controller holds at its target, which is the audit
 
 
 class _Callback(Callback):  # type: ignore[misc]
-    """Base of all callbacks: it looks up the models, and is pickled without the experiment."""
+    """Base of both callbacks: it looks up the controlled models, and is pickled without the experiment."""
+
+    def on_setup(self) -> None:
+        """Refuse a set-up in which the controller's numbers would be wrong."""
+        if self.models() and self.experiment.config.collect_with_grad:
+            fix = "Set it to False: a rollout with gradients looks like a training forward and would move the estimate."
+            raise InputError("collect_with_grad", "to be False", True, fix)
 
     def models(self) -> dict[str, DiCoModel]:
         """Return the controlled models by group of agents."""
         modules = ((group, m) for group, policy in self.experiment.group_policies.items() for m in policy.modules())
         return {group: module for group, module in modules if isinstance(module, DiCoModel)}
-
-    def check_control(self) -> None:
-        """Refuse set-ups without control, or with one whose numbers would be wrong."""
-        if self.experiment.config.collect_with_grad:
-            fix = "Set it to False: a rollout with gradients looks like a training forward and would move the estimate."
-            raise InputError("collect_with_grad", "to be False", True, fix)
-        if not self.models():
-            raise InputError("model_config", "to be a DiCoModelConfig", type(self.experiment.model_config).__name__)
 
     def __getstate__(self) -> dict[str, Any]:
         # BenchMARL pickles callbacks into config.pkl, to restore them when a checkpoint is reloaded.
@@ -50,181 +42,117 @@ class _Callback(Callback):  # type: ignore[misc]
 
 
 class DiversityCallback(_Callback):
-    """Log the diversity of every group of agents, in any BenchMARL experiment.
+    """Log the diversity of every group of agents, in any BenchMARL experiment, and what controllers did.
 
     All agents of a group are put on the same observations, those of all agents in the batch just collected
     (:func:`~graphsnd.integrations.benchmarl.evaluation.evaluate_group`), with the policies that collected it, without
-    exploration. Under ``diversity/<group>/``: ``snd_of_actions``, over all pairs; ``snd_of_actions_low`` and
-    ``snd_of_actions_high``, its 95% interval over observations, by environments, or episodes of the only one;
-    ``contribution_<agent>``, the agent's mean distance to the others; and ``seconds``. With a ``design`` also
-    ``graph_snd_of_actions``, with ``graph_snd_of_actions_low`` and ``graph_snd_of_actions_high``, the interval for what
-    the design leaves out. Where several groups have pairs, ``diversity/total/snd_of_actions`` is the mean over the
-    pairs within groups. Stochastic policies are compared by 2-Wasserstein distance (continuous) or total variation
-    (discrete), deterministic ones by the distance of their actions. Q-learners are compared by their greedy actions:
-    the share of observations on which two agents choose differently.
+    exploration. Under ``diversity/<group>/``: ``snd_of_actions``; ``snd_of_actions_low`` and ``snd_of_actions_high``,
+    its 95% interval over observations, by environments, or episodes of the only one; without a design also
+    ``contribution_<agent>``, the agent's mean distance to the others; and ``seconds``. Where several groups have pairs,
+    ``diversity/total/snd_of_actions`` is the mean over the pairs within groups. Stochastic policies are compared by
+    2-Wasserstein distance (continuous) or total variation (discrete), deterministic ones by the distance of their
+    actions. Q-learners are compared by their greedy actions: the share of observations on which two agents choose
+    differently.
 
     A group of one agent, and agents that share all parameters, have SND 0. Where a policy cannot be evaluated like
     this, a warning says so once, and training goes on.
 
+    For a group with a ``DiCoModel`` it also logs, in every iteration: ``audit``
+    (SND over all pairs of the scaled policies on the batch just collected, before training, in the quantity that is
+    controlled: compare this one with the target, not ``snd_of_actions``, which is measured after a tanh), ``estimate``
+    (of the unscaled deviations, after training), ``scale`` (mean over training forwards), ``applied`` (their product,
+    which equals the target for any constant estimate, right or wrong), ``forwards``, and the share of them that were
+    ``saturated`` (the bounds clipped the scale), ``empty`` (a draw without pairs, so that all were measured) and
+    ``invalid`` (not finite, left out). There is no estimate where nothing is measured.
+
     Args:
         every: Iterations from one measurement to the next.
-        design: Which pairs to measure besides all of them: a design, a graph, or text such as ``"bernoulli:0.1"``.
         observations: Largest number of observations to measure on; recurrent policies see at least one whole sequence.
         positions: Number of features, the first of an observation, that are the agent's position; for ``knn:3`` and
             ``radius:0.5``, whose pairs are then those of each frame.
-        distance: The family's default when None.
         squashed: Whether actions are compared after the final tanh, as environments receive them, or before it.
-
-    Attributes:
-        rows: The same numbers, one dictionary for each iteration and group.
-
-    Raises:
-        InputError: For a design that needs positions, without them.
+        **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on. Where a design
+            defines the measure, as ``knn:3`` does, it is called ``graph_snd_of_actions``.
 
     Example:
         >>> callback = DiversityCallback(design="bernoulli:0.1", every=10)  # Experiment(..., callbacks=[callback])
-        >>> str(callback.design), callback.rows  # a dictionary for each iteration and group after experiment.run()
-        ('bernoulli:0.1', [])
+        >>> callback.rows  # a dictionary for each iteration and group after experiment.run()
+        []
     """
 
     def __init__(
         self,
         *,
         every: int = 1,
-        design: Design | Graph | str | None = None,
         observations: int = 2048,
         positions: int | None = None,
-        distance: Distance | None = None,
         squashed: bool = True,
+        **options: Any,
     ) -> None:
         super().__init__()
-        self.every = check_integer("every", every, "to be at least 1", low=1)
-        self.observations = check_integer("observations", observations, "to be at least 1", low=1)
-        self.design = parse(design) if isinstance(design, str) else design
-        if isinstance(self.design, Design) and self.design.needs_positions and positions is None:
-            fix = "Write positions=2 where the first two features of an observation are the agent's position."
-            raise InputError("positions", f"to be given for {self.design}", None, fix)
-        self.positions, self.distance, self.squashed = positions, distance, squashed
-        self._rows: dict[tuple[int, str], dict[str, Any]] = {}
+        self.probe = Probe(every, observations, **options)
+        self.positions, self.squashed = positions, squashed
         self._refused: set[str] = set()
-        self._estimates: dict[str, Estimate] = {}  # of groups with pairs, at this iteration
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The numbers so far."""
-        return list(self._rows.values())
+        """The same numbers, a dictionary for each iteration and group, with ``step`` and ``group``."""
+        return self.probe.rows
 
     def on_batch_collected(self, batch: TensorDictBase) -> None:
-        """Measure the policies that collected it."""
-        if self.experiment.n_iters_performed % self.every:
-            return
-        self._estimates.clear()
-        for group, names in self.experiment.group_map.items():
-            if group in self._refused:
-                continue
-            try:
-                self.record(group, self.measure(batch, group, names))
-            except InputError as error:
-                self._refuse(group, f"The diversity of {group!r} is not measured: {error}")
-        estimates = self._estimates.values()
-        if len(estimates) > 1 and len({each.distance for each in estimates}) == 1:  # others have other units
-            pairs = [each.pairs_total for each in estimates]
-            terms = [count * each.value for count, each in zip(pairs, estimates, strict=True)]
-            self.record("total", {SND: math.fsum(terms) / sum(pairs)})
-
-    def measure(self, batch: TensorDictBase, group: str, names: Sequence[str]) -> dict[str, float]:
-        """Return the numbers of one group on a batch."""
-        began = perf_counter()
-        numbers = {SND: 0.0, **_ends(SND, (0.0, 0.0))}
-        if len(names) > 1:
-            policy = self.experiment.algorithm.get_policy_for_loss(group)
-            most = max(1, self.observations // len(names))
-            frames, groups = sample_frames(batch, most, sequences=has_memory(policy))
-            behavior = evaluate_group(policy, frames, group, squashed=self.squashed).with_names(names)
-            clusters = None if groups is None else groups.expand(behavior.batch_shape)
-            estimate = measure(behavior, distance=self.distance, clusters=clusters)
-            self._estimates[group] = estimate
-            numbers = {SND: estimate.value, **_ends(SND, estimate.population_interval)}
-            each = contributions(behavior, self.distance).tolist()
-            numbers |= {f"contribution_{name}": value for name, value in zip(names, each, strict=True)}
-            if self.design is not None and f"{group}/graph_{SND}" not in self._refused:
-                try:
-                    numbers |= self._measure_design(behavior, estimate, frames.get(policy.in_keys[0]))
-                except InputError as error:  # a graph of another group, for example: SND is there all the same
-                    self._refuse(f"{group}/graph_{SND}", f"The Graph-SND of {group!r} is not measured: {error}")
-        return {**numbers, "seconds": perf_counter() - began}
-
-    def _measure_design(self, behavior: Behavior, all_pairs: Estimate, seen: Tensor) -> dict[str, float]:
-        generator = torch.Generator().manual_seed(self.experiment.n_iters_performed)
-        if isinstance(self.design, Design) and self.design.needs_positions:
-            points = embed(behavior, self.distance)
-            places = seen[..., : self.positions].expand(behavior.agents, *seen.shape[:-1], -1).flatten(0, -3)
-            measured = measure_points(self.design, points.values, generator, positions=places, norm=points.norm)
-            return {f"graph_{SND}": float(measured.value)}
-        try:
-            estimate = measure(behavior, design=self.design, distance=self.distance, seed=generator)
-        except EmptyDrawError:  # the rule of controllers: all pairs instead
-            estimate = all_pairs
-        return {f"graph_{SND}": estimate.value, **_ends(f"graph_{SND}", estimate.interval)}
-
-    def _refuse(self, what: str, message: str) -> None:
-        self._refused.add(what)
-        warnings.warn(message, stacklevel=1)
-
-    def record(self, group: str, numbers: dict[str, float]) -> None:
-        """Log numbers of this iteration."""
-        step = self.experiment.n_iters_performed
-        self._rows.setdefault((step, group), {"iteration": step, "group": group}).update(numbers)
-        self.experiment.logger.log({f"diversity/{group}/{key}": value for key, value in numbers.items()}, step=step)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_rows": {}, "_refused": set(), "_estimates": {}}
-
-
-def _ends(name: str, interval: Interval | None) -> dict[str, float]:
-    return {} if interval is None else {f"{name}_low": interval[0], f"{name}_high": interval[1]}
-
-
-class DiversityLog(DiversityCallback):
-    """Log what :class:`DiversityCallback` does, and what the controller did.
-
-    Added under ``diversity/<group>/``: ``audit`` (SND over all pairs of the scaled policies on the batch just
-    collected, before training, in the quantity that is controlled: compare this one with the target, not
-    ``snd_of_actions``, which is measured after a tanh), ``estimate`` (of the unscaled deviations, after training),
-    ``scale`` (mean over training forwards), ``applied`` (their product, which equals the target for any constant
-    estimate, right or wrong), ``forwards``, and the share of them that were ``saturated`` (the bounds clipped the
-    scale), ``empty`` (a draw without pairs, so that all were measured) and ``invalid`` (not finite, left out). There is
-    no estimate where nothing is measured. The controller's numbers are logged in every iteration.
-
-    Args:
-        most: Frames of the batch that the audit uses.
-        **options: Options of :class:`DiversityCallback`.
-
-    Example:
-        >>> log = DiversityLog(every=10)  # Experiment(model_config=DiCoModelConfig(0.1), callbacks=[log], ...)
-        >>> log.every, log.most
-        (10, 4096)
-    """
-
-    def __init__(self, *, most: int = 4096, **options: Any) -> None:
-        super().__init__(**options)
-        self.most = most
-
-    def on_setup(self) -> None:
-        """Refuse set-ups that would make the numbers wrong."""
-        self.check_control()
-
-    def on_batch_collected(self, batch: TensorDictBase) -> None:
-        """Audit the policies that collected it, and restart the tally."""
-        super().on_batch_collected(batch)
+        """Measure the policies that collected it, audit those that are controlled, and restart their tallies."""
+        if self.probe.due(self.experiment.n_iters_performed):
+            groups = self.experiment.group_map.items()
+            self._log_total([self._log_group(batch, group, names) for group, names in groups])
         for group, model in self.models().items():
-            self.record(group, {"audit": float(model.audit(model.gather(batch), most=self.most))})
+            self._log(group, {"audit": float(model.audit(model.gather(batch)))})
             model.tally.zero_()
 
     def on_train_end(self, training_td: TensorDictBase, group: str) -> None:
         """Log what the controller did in this iteration."""
         if model := self.models().get(group):
-            self.record(group, _summarise(model))
+            self._log(group, _summarise(model))
+
+    def _log_group(self, batch: TensorDictBase, group: str, names: Sequence[str]) -> tuple[int, float, str]:
+        """Log the numbers of one group; return its number of pairs, their mean distance and the kind of behaviour."""
+        began, kind, numbers = perf_counter(), "", dict.fromkeys(("snd", "snd_low", "snd_high"), 0.0)
+        if group in self._refused:
+            return 0, 0.0, kind
+        if len(names) > 1:
+            policy, most = self.experiment.algorithm.get_policy_for_loss(group), self.probe.observations // len(names)
+            frames, clusters = sample_frames(batch, max(1, most), sequences=has_memory(policy))
+            try:
+                behavior = evaluate_group(policy, frames, group, squashed=self.squashed).with_names(names)
+                given = {"clusters": clusters.expand(behavior.batch_shape)}
+                if self.positions is not None:
+                    places = frames.get(policy.in_keys[0])[..., : self.positions]
+                    given["positions"] = places.expand(*behavior.batch_shape, len(names), -1)
+                numbers = self.probe.measure(self.experiment.n_iters_performed, behavior, **given)
+            except InputError as error:
+                self._refused.add(group)
+                warnings.warn(f"The diversity of {group!r} is not measured: {error}", stacklevel=1)
+                return 0, 0.0, kind
+            kind = type(behavior).__name__
+            if self.probe.options.get("design") is None:
+                each = contributions(behavior, self.probe.options.get("distance")).tolist()
+                numbers |= {f"contribution_{name}": value for name, value in zip(names, each, strict=True)}
+        shown = {name.replace("snd", SND): value for name, value in numbers.items()}
+        self._log(group, {**shown, "seconds": perf_counter() - began})
+        return math.comb(len(names), 2) * ("snd" in numbers), numbers.get("snd", 0.0), kind
+
+    def _log_total(self, groups: list[tuple[int, float, str]]) -> None:
+        groups = [each for each in groups if each[0]]
+        if len(groups) > 1 and len({kind for *_, kind in groups}) == 1:  # others have other units
+            total = math.fsum(pairs * value for pairs, value, _ in groups) / sum(pairs for pairs, *_ in groups)
+            self._log("total", {SND: total})
+
+    def _log(self, group: str, numbers: dict[str, float]) -> None:
+        step = self.experiment.n_iters_performed
+        self.probe.record(step, numbers, group=group)
+        self.experiment.logger.log({f"diversity/{group}/{key}": value for key, value in numbers.items()}, step=step)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_refused": set()}
 
 
 def _summarise(model: DiCoModel) -> dict[str, float]:
@@ -266,7 +194,9 @@ class ActionSpaceLoss(_Callback):
 
     def on_setup(self) -> None:
         """Create the optimisers."""
-        self.check_control()
+        super().on_setup()
+        if not self.models():
+            raise InputError("model_config", "to be a DiCoModelConfig", type(self.experiment.model_config).__name__)
         for group, model in self.models().items():
             if model.discrete:
                 raise InputError("task", "with continuous actions for ActionSpaceLoss", f"{group!r} with discrete ones")

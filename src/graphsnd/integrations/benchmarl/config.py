@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarl.models import MlpConfig, model_config_registry
+from benchmarl.models import MlpConfig
 from benchmarl.models.common import Model, ModelConfig
 from torch import nn
 
@@ -21,7 +21,7 @@ MODULES = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 @dataclass
 class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
-    """Configuration of a :class:`~graphsnd.integrations.benchmarl.DiCoModel`; also ``conf/model/dico.yaml``.
+    """Configuration of a ``DiCoModel``.
 
     Where an experiment has no ``critic_model_config`` of its own, its critics are plain MLPs with the same layers.
 
@@ -98,6 +98,3 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
     def associated_class() -> type[DiCoModel]:
         """Return the class of the model."""
         return DiCoModel
-
-
-model_config_registry["dico"] = DiCoModelConfig  # so that BenchMARL's Hydra loaders know model=dico

@@ -20,7 +20,7 @@ from graphsnd.teams.answers import ask, map_tensors
 from graphsnd.teams.team import Team, device_of
 
 
-def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) -> tuple[TensorDictBase, Tensor | None]:
+def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) -> tuple[TensorDictBase, Tensor]:
     """Return evenly spaced frames of a collected batch, and the environment, or episode of the only one, of each.
 
     Args:
@@ -29,7 +29,7 @@ def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) 
         sequences: Return whole sequences ``[k, time]``, at least one, where policies have a memory.
 
     Returns:
-        Frames ``[frames]`` or ``[k, time]``, and integers of that shape; None where all would be the same.
+        Frames ``[frames]`` or ``[k, time]``, and integers of that shape.
     """
     time = batch.batch_size[-1]
     places = torch.arange(batch.numel(), device=batch.device).view(-1, time)
@@ -37,7 +37,7 @@ def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) 
     if len(rows) > size:
         rows = rows[torch.linspace(0, len(rows) - 1, size, device=rows.device).round().long()]
     groups = rows // time if len(places) > 1 else number_episodes(batch).reshape(-1)[rows]
-    return batch.reshape(-1)[rows], groups if int(groups.unique().numel()) > 1 else None
+    return batch.reshape(-1)[rows], groups
 
 
 def has_memory(policy: torch.nn.Module) -> bool:

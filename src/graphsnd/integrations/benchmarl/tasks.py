@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarl.environments import Task, VmasClass, task_config_registry
+from benchmarl.environments import Task, VmasClass
 from benchmarl.utils import _read_yaml_config
 
 from graphsnd.errors import require
@@ -17,7 +17,7 @@ from graphsnd.integrations.torchrl_env import WorldEnv
 from graphsnd.rl.worlds.parse import BATCHED, parse_world
 from graphsnd.rl.worlds.world import Discrete
 
-CONF = Path(__file__).parent / "conf"
+OPTIONS = Path(__file__).parent / "conf" / "task" / "graphsnd"
 
 
 class GraphsndClass(VmasClass):  # type: ignore[misc]
@@ -47,7 +47,7 @@ class GraphsndClass(VmasClass):  # type: ignore[misc]
 
 
 class GraphsndTask(Task):  # type: ignore[misc]
-    """The batched worlds: ``GraphsndTask.NAVIGATION.get_from_yaml()``, or ``task=graphsnd/navigation`` with Hydra.
+    """The batched worlds.
 
     Example:
         >>> task = GraphsndTask.NAVIGATION.get_from_yaml()  # Experiment(task=task, ...)
@@ -65,9 +65,8 @@ class GraphsndTask(Task):  # type: ignore[misc]
         return GraphsndClass
 
     def get_from_yaml(self, path: str | None = None) -> GraphsndClass:
-        """Return the task with the options of a file, of ``conf/task/graphsnd`` when None."""
-        default = CONF / "task" / self.env_name() / f"{self.name.lower()}.yaml"
-        return self.get_task(_read_yaml_config(path or str(default)))
+        """Return the task with the options of a file, those of BenchMARL's own task when None."""
+        return self.get_task(_read_yaml_config(path or str(OPTIONS / f"{self.name.lower()}.yaml")))
 
 
 def provide_mpe() -> None:
@@ -92,7 +91,3 @@ def provide_mpe() -> None:
     sys.modules["pettingzoo.mpe"], sys.modules["pettingzoo.mpe.all_modules"] = mpe2, modules
     with suppress(ModuleNotFoundError):  # without Atari and the like, TorchRL asks for pettingzoo.mpe instead
         import_module("pettingzoo.utils.all_modules").all_environments.update(modules.mpe_environments)
-
-
-# So that BenchMARL's Hydra loaders know task=graphsnd/navigation.
-task_config_registry.update({f"graphsnd/{name.lower()}": task for name, task in GraphsndTask.__members__.items()})
