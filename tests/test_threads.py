@@ -18,8 +18,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.bounds.effects import fit_effects
-from graphsnd.bounds.relabelling import relabelling_variance
+from graphsnd.bounds.relabelling import fit_effects, relabelling_variance
 
 # Observations and agents: sums over observations that torch splits between threads, few observations, many features.
 SIZES = {"long": (34_001, 5, 2), "wide": (3, 701, 3), "middle": (401, 61, 4), "deep": (33, 20, 301)}

@@ -26,111 +26,31 @@ A stage is loaded when one of its names is first used.
 True
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from graphsnd import analysis as analysis
-    from graphsnd import bounds as bounds
-    from graphsnd import control as control
-    from graphsnd import designs as designs
-    from graphsnd import distributed as distributed
-    from graphsnd import graphs as graphs
-    from graphsnd import metric as metric
-    from graphsnd import plots as plots
-    from graphsnd import teams as teams
-    from graphsnd.analysis import compare, roles
-    from graphsnd.behavior import (
-        Behavior,
-        Categorical,
-        Deterministic,
-        Distance,
-        Gaussian,
-        Hellinger,
-        JensenShannon,
-        Joint,
-        MultivariateGaussian,
-        Quantiles,
-        Samples,
-        Sliced,
-        TotalVariation,
-        Wasserstein,
-        from_distribution,
-    )
-    from graphsnd.errors import InputError
-    from graphsnd.estimation import Estimate, SndAccumulator, advise, measure
-    from graphsnd.graphs import Graph
-    from graphsnd.metric import (
-        contributions,
-        decompose,
-        graph_snd,
-        horvitz_thompson,
-        pairwise,
-        snd,
-    )
-    from graphsnd.teams.evaluation import draw_samples, evaluate
-    from graphsnd.teams.files import load_behavior, save_behavior
-    from graphsnd.teams.team import Team
+import ast
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 __version__ = "0.2.0"
 
-__all__ = [
-    "Behavior",
-    "Categorical",
-    "Deterministic",
-    "Distance",
-    "Estimate",
-    "Gaussian",
-    "Graph",
-    "Hellinger",
-    "InputError",
-    "JensenShannon",
-    "Joint",
-    "MultivariateGaussian",
-    "Quantiles",
-    "Samples",
-    "Sliced",
-    "SndAccumulator",
-    "Team",
-    "TotalVariation",
-    "Wasserstein",
-    "advise",
-    "compare",
-    "contributions",
-    "decompose",
-    "draw_samples",
-    "evaluate",
-    "from_distribution",
-    "graph_snd",
-    "horvitz_thompson",
-    "load_behavior",
-    "measure",
-    "pairwise",
-    "roles",
-    "save_behavior",
-    "snd",
-]
-
-_STAGES = ["errors", "behavior", "teams", "graphs", "kernels", "metric", "bounds", "designs", "estimation", "analysis"]
-_STAGES += ["control", "distributed", "rl", "integrations", "plots", "cli"]
-# The modules of names that no stage has.
-_MODULES = ["teams.evaluation", "teams.files", "teams.team"]
+# The module of each public name, from the imports that type checkers read. A stage's home is graphsnd itself.
+_HOMES = {
+    name.name: str(node.module)
+    for node in ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    if isinstance(node, ast.ImportFrom)
+    for name in node.names
+}
+__all__ = sorted(name for name, home in _HOMES.items() if home != __name__)
 
 
-def _load(name: str) -> Any:
+def __getattr__(name: str) -> Any:
     # torch and numba take two seconds to load, matplotlib one more; `graphsnd --help` needs none of them.
-    if name in _STAGES:
-        return importlib.import_module(f"graphsnd.{name}")
-    for stage in [*_STAGES, *_MODULES] if name in __all__ else ():
-        value = getattr(importlib.import_module(f"graphsnd.{stage}"), name, None)
-        if value is not None:
-            return globals().setdefault(name, value)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-if not TYPE_CHECKING:  # type checkers see the imports above, and so report names that do not exist
-    __getattr__ = _load
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if _HOMES[name] == __name__:
+        return import_module(f"graphsnd.{name}")
+    return globals().setdefault(name, getattr(import_module(_HOMES[name]), name))
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_STAGES})
+    return sorted({*globals(), *_HOMES})

@@ -7,11 +7,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 from scipy.spatial import distance as spatial
 
 import graphsnd as gs
-from graphsnd.behavior.behavior import as_distance, embed
 from graphsnd.behavior.distances import DISTANCES
 from tests.cases import CASES, CLOSED_FORM, DISCRETE, QUADRATURE, Case, each
 
@@ -108,10 +106,6 @@ def test_maximum_is_reached_and_never_passed(distance: gs.Distance) -> None:
     assert float(gs.pairwise(case.behavior(), distance).max()) < distance.maximum
 
 
-def test_maxima() -> None:
-    assert [d.maximum for d in DISTANCES.values()] == [None, 1.0, 1.0, math.sqrt(math.log(2)), None, None]
-
-
 @given(st.integers(0, 10_000), st.integers(2, 12), st.floats(0.05, 20))
 def test_discrete_distances_against_scipy(seed: int, actions: int, concentration: float) -> None:
     p, q = np.random.default_rng(seed).dirichlet(np.full(actions, concentration), size=2)
@@ -123,13 +117,6 @@ def test_discrete_distances_against_scipy(seed: int, actions: int, concentration
     assert float(gs.snd(behavior, gs.Hellinger())) == pytest.approx(expected, **rel)
 
 
-def test_wasserstein_against_scipy_for_equal_weights() -> None:
-    # W1 and W2 agree for translates: one more independent implementation of the same number.
-    u, v = np.arange(5.0), np.arange(5.0) + 0.75
-    behavior = gs.Deterministic(torch.tensor([[[0.0], [0.75]]], dtype=torch.float64))
-    assert float(gs.snd(behavior)) == pytest.approx(stats.wasserstein_distance(u, v), rel=1e-12)
-
-
 @pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6])
 @pytest.mark.parametrize("distance", [gs.TotalVariation(), gs.JensenShannon()], ids=str)
 def test_close_distributions_in_float32(distance: gs.Distance, gap: float) -> None:
@@ -139,52 +126,8 @@ def test_close_distributions_in_float32(distance: gs.Distance, gap: float) -> No
     assert float(gs.snd(gs.Categorical(probs=probs), distance)) == pytest.approx(float(exact), rel=1e-5)
 
 
-def test_defaults() -> None:
-    assert as_distance(gs.Deterministic(torch.zeros(1, 2, 1))) == gs.Wasserstein()
-    assert as_distance(gs.Categorical(logits=torch.zeros(1, 2, 2))) == gs.TotalVariation()
-
-
-@pytest.mark.parametrize("distance", DISCRETE_DISTANCES, ids=str)
-def test_discrete_distances_refuse_continuous_behaviours(distance: gs.Distance) -> None:
-    with pytest.raises(gs.InputError, match=r"`distance`.*Gaussian.*Use graphsnd.Wasserstein"):
-        gs.snd(gs.MultivariateGaussian(torch.zeros(1, 2, 1), torch.eye(1)), distance)
-
-
-def test_wasserstein_refuses_categories() -> None:
-    with pytest.raises(gs.InputError, match=r"`distance`.*wasserstein.*TotalVariation"):
-        gs.snd(gs.Categorical(logits=torch.zeros(1, 2, 2)), gs.Wasserstein())
-
-
 TEAM = gs.Deterministic(torch.zeros(1, 3, 1))
 GRAPH = gs.graphs.complete(3)
-OPERATIONS = {
-    "pairwise": gs.pairwise,
-    "snd": gs.snd,
-    "contributions": gs.contributions,
-    "graph_snd": lambda b, d: gs.graph_snd(b, GRAPH, d),
-    "pairwise of edges": lambda b, d: gs.pairwise(b, d, graph=GRAPH),
-    "horvitz_thompson": lambda b, d: gs.horvitz_thompson(b, gs.graphs.uniform(3, 2), d),
-    "measure": lambda b, d: gs.measure(b, distance=d),
-    "diameter": gs.bounds.diameter,
-    "embed": embed,
-}
-
-
-@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_bad_arguments_are_named_everywhere(operation) -> None:  # type: ignore[no-untyped-def]
-    for tensor in (torch.zeros(1, 3, 1), np.zeros((1, 3, 1)), None):
-        with pytest.raises(gs.InputError, match=r"`behavior`.*Wrap tensors in graphsnd.Gaussian"):
-            operation(tensor, None)
-    for distance in ("wassertein", gs.Wasserstein, 2):
-        with pytest.raises(gs.InputError, match=r"`distance`.*wasserstein, total-variation, hellinger"):
-            operation(TEAM, distance)
-    with pytest.raises(gs.InputError, match=r"`behavior`.*at least 2 agents, got 1.*pair"):
-        operation(gs.Deterministic(torch.zeros(5, 1, 2)), None)
-
-
-def test_the_fewest_agents() -> None:
-    with pytest.raises(gs.InputError, match=r"at least 4 agents, got 3\.$"):
-        embed(TEAM, fewest=4)
 
 
 @pytest.mark.parametrize("name", DISTANCES)

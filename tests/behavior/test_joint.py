@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import graphsnd as gs
 from graphsnd import kernels
 from graphsnd.behavior.behavior import embed
-from graphsnd.behavior.points import Norm, Points
+from graphsnd.behavior.points import Norm
 from tests import oracles
 
 OBSERVATIONS, N = 40, 12
@@ -188,35 +188,3 @@ def test_precision_of_results() -> None:
 
 
 CAT, DET = gs.Categorical(probs=torch.full((5, 3, 2), 0.5)), gs.Deterministic(torch.zeros(5, 3, 2))
-ERRORS = [
-    (lambda: gs.Joint([]), r"`parts`.*dict or a list"),
-    (lambda: gs.Joint(CAT), r"`parts`.*dict or a list"),  # type: ignore[arg-type]
-    (lambda: gs.Joint({"1": CAT, 1: CAT}), r"`parts`.*strings.*1"),  # type: ignore[dict-item]
-    (lambda: gs.Joint([CAT, torch.zeros(5, 3, 2)]), r"`parts\['1'\]`.*behaviour.*Tensor"),  # type: ignore[list-item]
-    (lambda: gs.Joint([CAT, gs.Deterministic(torch.zeros(5, 4, 2))]), r"same agents.*3 on \(5,\) and 4 on \(5,\)"),
-    (lambda: gs.Joint([CAT, gs.Deterministic(torch.zeros(1, 5, 3, 2))]), r"same observations"),
-    (lambda: gs.Joint({"a": CAT, "b": DET}), r"`weights`.*\(total-variation, wasserstein\).*'a': 1.0, 'b': 1.0"),
-    (lambda: gs.Joint([CAT, CAT], distance=[gs.Hellinger(), None]), r"`weights`.*\(hellinger, total-variation\)"),
-    (lambda: gs.Joint([CAT, CAT], weights=[1]), r"`weights`.*list of 2, one for each part"),
-    (lambda: gs.Joint([CAT, CAT], weights=[1, 0]), r"`weights`.*positive.*Leave out"),
-    (lambda: gs.Joint([CAT, CAT], weights=[1, float("inf")]), r"`weights`.*finite"),
-    (lambda: gs.Joint([CAT, CAT], weights=[1, float("nan")]), r"`weights`.*finite"),
-    (lambda: gs.Joint([CAT, CAT], weights=[1e308, 1e308]), r"`weights`.*finite"),
-    (lambda: gs.Joint([CAT, CAT], weights=["1", 2]), r"`weights`.*finite"),  # type: ignore[list-item]
-    (lambda: gs.Joint({"a": CAT, "b": CAT}, weights={"a": 1}), r"`weights`.*names a, b"),
-    (lambda: gs.Joint({"a": CAT, "b": CAT}, weights={"a": 1, "b": 1, "c": 1}), r"`weights`.*names a, b"),
-    (lambda: gs.Joint({"a": CAT}, distance={"c": gs.Hellinger()}), r"`distance`.*names a"),
-    (lambda: gs.Joint({"a": CAT}, distance={"a": "energy"}), r"`distance`.*one of wasserstein"),
-    (lambda: gs.snd(gs.Joint([CAT]), {"0": gs.Hellinger()}), r"`distance`.*Joint\(parts, distance="),  # type: ignore[arg-type]
-    (lambda: gs.snd(gs.Joint([CAT, DET], [1, 1]), gs.Hellinger()), r"`distance`.*fit a Deterministic"),
-    (lambda: gs.snd(gs.Joint([CAT, DET], [1, 1]), gs.Wasserstein()), r"`distance`.*fit a Categorical"),
-    (lambda: gs.snd(DET, gs.Joint([CAT]).distance), r"`distance`.*to fit a Deterministic"),
-    (lambda: Points(torch.zeros(1, 2, 3), Norm.JOINT), r"`norm`.*one norm"),
-    (lambda: gs.control.DiCo(1.0).step(embed(gs.Joint([CAT])), gs.control.DiCo(1.0).initial()), r"`norm`.*one norm"),
-]
-
-
-@pytest.mark.parametrize(("call", "message"), ERRORS, ids=range(len(ERRORS)))
-def test_errors(call, message: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(gs.InputError, match=message):
-        call()

@@ -1,19 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 from graphsnd.behavior.points import JoinedPoints, Norm, Points
-
-
-def test_sizes_and_slices() -> None:
-    points = Points(torch.zeros(5, 3, 2), Norm.EUCLIDEAN)
-    assert (points.observations, points.agents) == (5, 3)
-    part = points.slice(1, 3)
-    assert (part.observations, part.norm) == (2, Norm.EUCLIDEAN)
-    assert part.values.data_ptr() == points.values[1].data_ptr()
 
 
 def test_center_is_the_mean_agent() -> None:
@@ -38,10 +28,3 @@ def test_joined_points_are_copied_only_when_their_values_are_asked_for() -> None
     assert torch.equal(points.slice(1, 3).values, points.values[1:3])
     with pytest.raises(AttributeError, match="weights"):
         points.weights  # noqa: B018
-
-
-def test_joined_points_with_other_values_have_no_old_parts() -> None:
-    points = JoinedPoints.join((torch.zeros(5, 3, 2), torch.ones(5, 3, 1)), Norm.EUCLIDEAN)
-    other = replace(points, values=torch.zeros(2, 3, 4))
-    assert [part.shape for part in other.parts] == [(2, 3, 4)]
-    assert points.center().features == 3

@@ -183,24 +183,3 @@ def test_layouts() -> None:
     named = gs.Samples({"a": x[..., 0, :, :], "b": x[..., 1, :, :]})
     assert named.names == ("a", "b")
     torch.testing.assert_close(gs.snd(named), gs.snd(gs.Samples(x[..., :2, :, :])))
-
-
-@pytest.mark.parametrize(
-    ("call", "match"),
-    [
-        (lambda: gs.Samples(torch.zeros(3, 2)), r"`samples`.*\(..., agents, samples, features\)"),
-        (lambda: gs.Samples(torch.zeros(3, 2, 0, 1)), "`samples`"),
-        (lambda: gs.Samples(torch.zeros(0, 2, 3, 1)), "`samples`"),
-        (lambda: gs.Samples(torch.full((3, 2, 4, 1), torch.nan)), "`samples`"),
-        (lambda: gs.Samples(torch.zeros(3, 2, 4, 1).int()), "floating"),
-        (lambda: gs.snd(gs.Samples(torch.zeros(3, 2, 1, 1)), "sliced-debiased"), "at least 2 of each agent"),
-        (lambda: gs.snd(gs.Samples(torch.zeros(3, 1, 4, 1))), "at least 2 agents"),
-        (lambda: gs.snd(gs.Deterministic(torch.zeros(3, 2, 1)), gs.Sliced()), "draw_samples"),
-        (lambda: gs.snd(gs.Samples(torch.zeros(3, 2, 4, 1)), gs.Hellinger()), "`distance`"),
-        (lambda: gs.Sliced(directions=0), "`directions`"),
-        (lambda: gs.Sliced(seed=-1), "`seed`"),
-    ],
-)
-def test_refusals(call, match: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(gs.InputError, match=match):
-        call()

@@ -9,9 +9,8 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.bounds import effects
-from graphsnd.bounds.effects import fit_effects
-from graphsnd.bounds.relabelling import relabelling_factor, relabelling_variance
+from graphsnd.bounds import relabelling
+from graphsnd.bounds.relabelling import fit_effects, relabelling_factor, relabelling_variance
 from tests.bounds.test_relabelling import symmetric
 
 from_networkx = gs.graphs.from_networkx
@@ -128,6 +127,6 @@ def test_a_long_fit_stops_early_and_is_nearly_right(monkeypatch: pytest.MonkeyPa
     graph = gs.Graph(n, torch.randperm(n, generator=torch.Generator().manual_seed(0))[ends].sort(1).values)
     distances = torch.rand(graph.m, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     exact = standard_error(distances, graph)
-    monkeypatch.setattr(effects, "WORK", 100 * graph.m)
+    monkeypatch.setattr(relabelling, "WORK", 100 * graph.m)
     early = standard_error(distances, graph)
     assert exact < early < 1.002 * exact

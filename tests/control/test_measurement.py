@@ -13,6 +13,7 @@ from graphsnd.behavior.points import Norm, Points
 from graphsnd.control import measurement
 from graphsnd.control.measurement import Selection, measure_points, measure_selected, select_pairs
 from graphsnd.designs import Agents, Bernoulli, Complete, Nearest, Radius, Uniform, parse
+from graphsnd.designs.design import as_design
 from tests.control import plain
 
 
@@ -132,7 +133,7 @@ def test_weighted_and_moving_graphs_are_their_graph_snd(values: torch.Tensor) ->
     team = gs.Deterministic(values)
     assert float(measure_points(graph, values).value) == pytest.approx(float(gs.graph_snd(team, graph)), rel=1e-6)
     assert float(measure_points(moving, values).value) == pytest.approx(float(gs.graph_snd(team, moving)), rel=1e-6)
-    for target, design in ((0.3, graph), (0.3, gs.designs.Fixed(graph))):
+    for target, design in ((0.3, graph), (0.3, as_design(graph))):
         dico = gs.control.DiCo(target, design=design)
         scale, _, _ = dico.step(values, dico.initial())
         assert float(gs.graph_snd(gs.Deterministic(values * float(scale)), graph)) == pytest.approx(target, rel=1e-5)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.bounds import relabelling_variance
+from graphsnd.bounds.relabelling import relabelling_variance
 from graphsnd.designs import Agents, Matching, Ring
 from graphsnd.designs.template import Template
 from graphsnd.estimation.moments import draw, products, variance

@@ -80,21 +80,6 @@ def test_adjacency_with_weights_and_without() -> None:
     assert len(from_adjacency(A.view(2, 2, 5, 5))) == 4
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ((1, 0, 2, 3.0), r"to be symmetric, got A\[1, 0, 2\] = 3.0 and A\[1, 2, 0\] = 0.0"),
-        ((1, 2, 2, 3.0), r"zero diagonal, got A\[1, 2, 2\] = 3.0"),
-        ((0, 0, 0, torch.nan), "finite"),
-    ],
-)
-def test_adjacency_refuses_what_one_graph_would(change: tuple[Any, ...], message: str) -> None:
-    A = torch.zeros(2, 3, 3)
-    A[change[:3]] = change[3]
-    with pytest.raises(InputError, match=message):
-        from_adjacency(A)
-
-
 def test_stack_slice_and_items() -> None:
     graphs = [complete(4), Graph(4, torch.tensor([[2, 1]]), torch.tensor([3.0])), Graph(4, torch.zeros(0, 2).long())]
     moving = MovingGraph.stack(graphs)
@@ -133,17 +118,6 @@ def test_the_constructor_sorts_and_checks() -> None:
         MovingGraph(3, torch.tensor([[1, 1]]), torch.tensor([0, 1]))
     with pytest.raises(InputError, match="weights"):
         MovingGraph(3, edges, torch.tensor([0, 2, 3]), torch.tensor([1.0, -1.0, 1.0]))
-
-
-@pytest.mark.parametrize("features", [torch.zeros(3, 1, 2), torch.zeros(0, 4, 2), torch.zeros(3, 4, 0), torch.zeros(4)])
-def test_too_few_of_anything(features: torch.Tensor) -> None:
-    with pytest.raises(InputError, match="features"):
-        knn(features, 1)
-
-
-def test_positions_that_are_not_finite() -> None:
-    with pytest.raises(InputError, match="finite"):
-        radius(torch.tensor([[[0.0], [torch.inf]]]), 1.0)
 
 
 @pytest.mark.gpu

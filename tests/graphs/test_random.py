@@ -91,20 +91,6 @@ def test_graphs_do_not_depend_on_the_number_of_threads():
 
 
 @pytest.mark.parametrize("draw", DESIGNS)
-@pytest.mark.parametrize("seed", [None, 1.5, "0", -1, True, 2**63])
-def test_bad_seeds_are_named(draw, seed):
-    with pytest.raises(InputError, match=r"`seed` to be an int .* or a torch.Generator"):
-        draw(seed=seed)
-
-
-@pytest.mark.parametrize("draw", [lambda n: bernoulli(n, 0.5), lambda n: uniform(n, 1), lambda n: random_regular(n, 1)])
-@pytest.mark.parametrize("n", [1, 0, -3, 2.5])
-def test_bad_n_is_named(draw, n):
-    with pytest.raises(InputError, match="`n`"):
-        draw(n)
-
-
-@pytest.mark.parametrize("draw", DESIGNS)
 def test_device_and_family(draw):
     graph = draw(seed=generator(), device="cpu")
     assert graph.device.type == "cpu"
@@ -148,12 +134,6 @@ def test_bernoulli_limits():
     assert {bernoulli(2, 0.5, seed=seed).m for seed in range(20)} == {0, 1}
 
 
-@pytest.mark.parametrize("p", [0.0, -0.1, 1.1, float("nan"), "many", None])
-def test_bernoulli_refuses(p):
-    with pytest.raises(InputError, match="`p` to be a finite number above 0 and at most 1"):
-        bernoulli(5, p)
-
-
 def test_bernoulli_is_sparse_in_millions_of_agents():
     n = 3_000_000
     graph = bernoulli(n, 1e-9, seed=1)
@@ -195,12 +175,6 @@ def test_uniform_has_exactly_m_edges(n, m):
     assert_canonical(graph)
 
 
-@pytest.mark.parametrize("m", [0, -1, 11, 2.0, True])
-def test_uniform_refuses(m):
-    with pytest.raises(InputError, match=r"`m` to be an integer in 1 \.\. n\(n-1\)/2 = 10"):
-        uniform(5, m)
-
-
 def test_uniform_is_sparse_in_millions_of_agents():
     graph = uniform(3_000_000, 4000, seed=1)
     assert graph.m == 4000
@@ -228,18 +202,6 @@ def test_large_regular_graphs_are_simple_and_exact(n, degree):
     graph = random_regular(n, degree, seed=1)
     assert_canonical(graph)
     assert graph.degrees().tolist() == [degree] * n
-
-
-@pytest.mark.parametrize("degree", [0, -2, 6, 2.0])
-def test_regular_refuses_degrees_out_of_range(degree):
-    with pytest.raises(InputError, match=r"`degree` to be an integer in 1 \.\. n-1 = 5"):
-        random_regular(6, degree)
-
-
-@pytest.mark.parametrize(("degree", "fix"), [(1, "Use degree 2, or one agent more"), (3, "Use degree 4")])
-def test_regular_never_rounds_an_odd_degree(degree, fix):
-    with pytest.raises(InputError, match=f"`degree` such that n \\* degree is even, got n = 5 .*{fix}"):
-        random_regular(5, degree)
 
 
 # On the GPU
@@ -278,19 +240,10 @@ def test_numberings_are_equally_likely() -> None:
     assert max(abs(count - 200) for count in seen.values()) < 5 * np.sqrt(200)
 
 
-@pytest.mark.parametrize("graph", [
-    Graph(3, torch.empty(0, 2, dtype=torch.int64)),
-    Graph(3, torch.tensor([[0, 1]]), torch.ones(1)),
-])  # fmt: skip
-def test_relabelling_names_bad_input(graph: Graph) -> None:
-    with pytest.raises(InputError, match="`graph`"):
-        relabelled(graph)
-
-
 @pytest.mark.gpu
 def test_device_changes_where_and_not_what() -> None:
     for build in (
-        lambda device: circulant(30, 5, seed=1, relabel=True, device=device),
+        lambda device: circulant(30, 5, seed=1, device=device),
         lambda device: relabelled(complete(8, device=device), seed=2),
     ):
         there, here = build("cuda"), build("cpu")

@@ -78,17 +78,6 @@ def test_equidistant_agents_in_blocks_that_do_not_divide_the_rows(monkeypatch):
     assert pairs_of(radius(torch.from_numpy(points), 2**0.5)) == list(itertools.combinations(range(20), 2))
 
 
-def test_all_agents_in_one_place():
-    graph = knn(torch.zeros(6, 2), 2)
-    assert pairs_of(graph) == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (1, 2), (1, 3), (1, 4), (1, 5)]
-    assert radius(torch.zeros(6, 2), 1e-9).is_complete
-
-
-def test_signed_zeros_are_one_place():
-    points = torch.tensor([[0.0], [-0.0], [0.0], [-0.0], [1.0]])
-    assert pairs_of(knn(points, 1)) == brute_knn(points.numpy(), 1)
-
-
 def test_a_radius_equal_to_a_rounded_distance_counts():
     # sqrt(3) squared rounds below 3: comparing squares would lose the diagonal of the unit cube.
     cube = torch.tensor([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
@@ -120,40 +109,6 @@ def test_integer_half_and_non_contiguous_features():
         assert pairs_of(knn(torch.from_numpy(points).to(dtype).T, 3)) == expected
     assert pairs_of(knn(torch.from_numpy(points).double().T.requires_grad_(), 3)) == expected
     assert pairs_of(radius(torch.from_numpy(points).T, 5)) == brute_radius(points.T, 5)
-
-
-@pytest.mark.parametrize("k", [0, -1, 4, 1.0, True])
-def test_knn_refuses_k(k):
-    with pytest.raises(InputError, match=r"`k` to be an integer in 1 \.\. n-1 = 3"):
-        knn(torch.zeros(4, 2), k)
-
-
-@pytest.mark.parametrize("r", [0.0, -1.0, float("nan"), float("inf"), "1", None, True])
-def test_radius_refuses_r(r):
-    with pytest.raises(InputError, match="`r` to be a finite number above 0"):
-        radius(torch.zeros(4, 2), r)
-
-
-@pytest.mark.parametrize(
-    ("features", "message"),
-    [
-        ([[0.0, 0.0]], r"`features` to be a torch.Tensor or an array with shape \(n, f\), got list.*as_tensor"),
-        (torch.zeros(4), r"`features` with shape \(n, f\)"),
-        (torch.zeros(1, 2), "`features` with shape"),
-        (torch.zeros(4, 0), "`features` with shape"),
-        (
-            torch.zeros(4, 2, dtype=torch.complex64),
-            "`features` to be .*of real numbers",
-        ),
-        (torch.tensor([[0.0], [torch.nan]]), r"`features` to be finite .*\(1, 0\)"),
-        (torch.tensor([[torch.inf], [0.0]]), "`features` to be finite"),
-    ],
-)
-def test_bad_features_are_named(features, message):
-    with pytest.raises(InputError, match=message):
-        knn(features, 1)
-    with pytest.raises(InputError, match=message):
-        radius(features, 1.0)
 
 
 @pytest.mark.parametrize("n", [pytest.param(3000, marks=needs_gpu)])

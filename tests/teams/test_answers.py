@@ -89,12 +89,6 @@ def test_policies_that_answer_in_parts(form: str) -> None:
     assert sampled.guaranteed  # total variation is at most 1, and so is a mean of it
 
 
-def test_modules_are_batched() -> None:
-    team = as_team(make(FORMS["joint"]))
-    team.evaluate(ROWS)
-    assert team.batched  # type: ignore[attr-defined]
-
-
 def test_gradients_reach_the_policies() -> None:
     policies = make(FORMS["dict"])
     gs.snd(gs.evaluate(policies, ROWS)).backward()
@@ -126,23 +120,6 @@ def test_unrolled_sequences() -> None:
     assert gs.snd(behavior).item() == pytest.approx(by_hand(policies, sequences.cumsum(0).flatten(0, 1)), rel=1e-5)
 
 
-def weighted(weight: float) -> Callable[[Tensor], gs.Joint]:
-    return lambda o: gs.Joint({"a": gs.Deterministic(o), "b": gs.Categorical(logits=o)}, {"a": 1, "b": weight})
-
-
-def test_policies_must_agree_on_their_parts() -> None:
-    assert isinstance(gs.evaluate([weighted(2.0), weighted(2.0)], ROWS), gs.Joint)
-    with pytest.raises(gs.InputError, match=r"`team`.*same parts.*same names, weights and distances"):
-        gs.evaluate([weighted(2.0), weighted(3.0)], ROWS)
-    with pytest.raises(gs.InputError, match=r"`team`.*one family.*Categorical and Joint"):
-        gs.evaluate([weighted(2.0), lambda o: gs.Categorical(logits=o)], ROWS)
-    with pytest.raises(gs.InputError, match=r"`weights`.*wasserstein, total-variation.*graphsnd.Joint"):
-        gs.evaluate([lambda o: (D.Normal(o, 1.0), D.Categorical(logits=o))] * 2, ROWS)
-    # Tensors in a dict say too little: these are parameters of one Gaussian, not two actions.
-    with pytest.raises(gs.InputError, match=r"`team`.*dict of distributions"):
-        gs.evaluate([lambda o: {"loc": o, "scale": o.exp()}] * 2, ROWS)
-
-
 def test_a_value_beside_the_action_is_not_taken_for_a_scale() -> None:
     nets = [(nn.Linear(FEATURES, 2), nn.Linear(FEATURES, 1)) for _ in range(AGENTS)]
     critics = [lambda o, a=actor, c=critic: (a(o), c(o).abs()) for actor, critic in nets]
@@ -166,13 +143,6 @@ def test_a_hidden_state_is_not_taken_for_a_scale(layers: int, shape: tuple[int, 
         gs.evaluate(rnns, sequences, whole=True)
     alone = gs.evaluate([lambda o, rnn=rnn: rnn(o)[0] for rnn in rnns], sequences, whole=True)
     assert torch.equal(alone.actions[..., 0, :], rnns[0](sequences)[0])  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("build", [nn.LSTM, lambda *_: lambda o: (o, None)])
-def test_what_is_no_tensor_is_no_scale(build: Any) -> None:
-    for sequences in (torch.randn(10, 8, FEATURES), torch.randn(10, FEATURES)):
-        with pytest.raises(gs.InputError, match=r"`team`.*and (tuple|NoneType)\. Return the action without"):
-            gs.evaluate([build(FEATURES, 2) for _ in range(AGENTS)], sequences, whole=True)
 
 
 @pytest.mark.parametrize("shape", [(), (2,), (1, 2), (8, 2), (10, 1, 2), (1, 1, 2), (10, 8, 2)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 
 import pytest
@@ -11,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import graphsnd as gs
-import graphsnd.teams.engine as module
 from graphsnd.teams import StackedMLP
-from graphsnd.teams.engine import PLAIN, WIDTHS, group_by_network, run_layers, split_requests, tanh_
+from graphsnd.teams.engine import PLAIN, split_requests, tanh_
 
 
 def _networks(count: int, sizes: tuple[int, ...]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -72,37 +70,12 @@ def test_a_call_makes_one_gradient_of_all_weights() -> None:
     assert "SliceBackward0" not in kinds
 
 
-def test_gathered_weights_are_held_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights, biases = _networks(40, (3, 5, 2))
-    networks, rows = torch.arange(80) % 40, torch.arange(80) % 7
-    ask = functools.partial(PLAIN.run_requests, torch.ones(7, 3), networks, rows, weights, biases, "tanh")
-    held, whole = [], ask()
-    monkeypatch.setattr(module, "MAX_GATHERED", {"cpu": 6 * 4 * 25})
-    monkeypatch.setattr(module, "run_layers", lambda *given: held.append(len(given[1][0])) or run_layers(*given))
-    for wanted in (False, True):
-        with torch.set_grad_enabled(wanted):
-            assert torch.equal(ask(), whole)
-    assert max(held) == 6
-
-
 def test_without_requests_there_is_nothing() -> None:
     weights, biases = _networks(4, (3, 5, 2))
     found = PLAIN.run_requests(
         torch.randn(7, 3), torch.full((6,), 4), torch.zeros(6, dtype=torch.int64), weights, biases, "tanh"
     )
     assert torch.equal(found, torch.zeros(6, 2))
-
-
-def test_table_of_requests() -> None:
-    table, slots = group_by_network(torch.tensor([2, 0, 2, 2]), 3)
-    assert table[2].tolist() == [0, 2, 3]
-    assert table.flatten()[slots].tolist() == [0, 1, 2, 3]
-
-
-def test_rows_of_all_agents() -> None:
-    inputs = torch.arange(2 * 3 * 5 * 2).view(2, 3, 5, 2)
-    found = PLAIN.take_rows(inputs, torch.tensor([[4, 0], [1, 1]]))
-    assert torch.equal(found, torch.stack([inputs[0][:, [4, 0]], inputs[1][:, [1, 1]]]))
 
 
 @pytest.mark.parametrize("wanted", [False, True])
@@ -160,10 +133,3 @@ def test_every_request_is_answered_once_by_its_own_network(asked: list[int]) -> 
     # Padding repeats requests of the same network, and less than doubles the work.
     assert networks.tolist() == [asked[r] for r in requests.tolist()]
     assert len(requests) < 1.5 * len(asked) + 1
-
-
-def test_number_of_batches_does_not_grow(generator: torch.Generator) -> None:
-    asked = (torch.rand(20_000, generator=generator) ** 4 * 5000).long()
-    pieces, _ = split_requests(asked)
-    assert len(pieces) <= len(WIDTHS)
-    assert max(requests.shape[1] for _, requests in pieces) == WIDTHS[-1]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from torch import distributions as D
@@ -162,71 +161,6 @@ def test_squashed_is_passed_on(observations: torch.Tensor, weights: torch.Tensor
 LINEAR = nn.Linear(FEATURES, ACTIONS)
 
 
-@pytest.mark.parametrize(
-    ("team", "words"),
-    [
-        ([], ["holds no policy"]),
-        ([LINEAR, nn.Linear(FEATURES, 3)], ["shape of actions", "(2,)", "(3,)"]),
-        ([LINEAR, lambda o: (LINEAR(o), 1.0)], ["one family", "Deterministic and Gaussian"]),
-        ([lambda o: LINEAR(o).unsqueeze(1)] * 2, ["one agent", "1, '...')"]),
-        ([lambda o: {"loc": o}] * 2, ["distribution", "dict", "graphsnd.Categorical(logits"]),
-        ([lambda o: [o, o]] * 2, ["(loc, scale)", "list"]),
-        (["policy"], ["modules or callables", "list that holds str", "graphsnd.integrations"]),
-        ({"a": "policy"}, ["modules or callables"]),
-        (7, ["modules or callables", "int"]),
-        (None, ["modules or callables", "NoneType"]),
-        # One policy instead of a list of one: its last batch axis must not be taken for the team.
-        (LINEAR, ["(6, 5, 'agents', '...')", "(6, 5, '...')", "as a list"]),
-        ([lambda o: LINEAR(o).mean(0)] * 2, ["one agent", "(2,)"]),
-    ],
-)
-def test_bad_teams(team: object, words: list[str], observations: torch.Tensor) -> None:
-    with pytest.raises(gs.InputError) as error:
-        gs.evaluate(team, observations)  # type: ignore[arg-type]
-    assert error.value.name == "team"
-    assert all(word in str(error.value) for word in words), str(error.value)
-
-
-def test_wrong_number_of_agents(observations: torch.Tensor, weights: torch.Tensor) -> None:
-    with pytest.raises(gs.InputError, match=r"`team`.*\(6, 5, 5, '...'\).*\(6, 5, 3, '...'\)"):
-        gs.evaluate(lambda o: torch.zeros(6, 5, 3, 2), observations, agents=5)
-
-
-@pytest.mark.parametrize("bad", [[[0.0, 1.0]], None, torch.tensor(1.0), np.array(["a"])])
-def test_bad_observations(bad: object) -> None:
-    with pytest.raises(gs.InputError, match=r"`observations`.*\(..., features\)"):
-        gs.evaluate([LINEAR, LINEAR], bad)  # type: ignore[arg-type]
-
-
-def test_no_observations() -> None:
-    with pytest.raises(gs.InputError, match="at least one observation"):
-        gs.evaluate([LINEAR, LINEAR], torch.zeros(0, FEATURES))
-
-
-def test_diverged_policy_is_named() -> None:
-    with pytest.raises(gs.InputError, match=r"finite.*diverged"):
-        gs.evaluate([LINEAR, lambda o: LINEAR(o) * torch.nan], torch.ones(3, FEATURES))
-    team = {name: nn.Linear(FEATURES, 2) for name in ("scout", "carrier", "guard")}
-    team["guard"].weight.data.fill_(torch.nan)
-    for each in (team, {name: (lambda o, policy=policy: policy(o)) for name, policy in team.items()}):
-        for measure in (gs.evaluate, gs.measure):
-            with pytest.raises(gs.InputError, match=r"finite.*the answer of policy guard\.$"):
-                measure(each, torch.ones(3, FEATURES))
-
-
-@pytest.mark.parametrize("first", ["cpu", "meta"])
-def test_policies_without_weights_are_named(first: str) -> None:
-    team = {"scout": nn.Linear(FEATURES, 2, device=first), "guard": nn.Linear(FEATURES, 2, device="meta")}
-    name = "scout" if first == "meta" else "guard"
-    for measure in (gs.evaluate, gs.measure):
-        with pytest.raises(
-            gs.InputError, match=rf"^Expected `team`.*policy {name} on the meta device\. Load its weights"
-        ):
-            measure(team, torch.ones(3, FEATURES))
-    with pytest.raises(gs.InputError, match="the stacked module on the meta device"):
-        gs.evaluate(nn.Linear(FEATURES, 2, device="meta"), torch.ones(3, FEATURES))
-
-
 def test_a_dict_of_policies_keeps_its_names(observations: torch.Tensor, weights: torch.Tensor) -> None:
     policies = {name: linear(w) for name, w in zip(("scout", "carrier", "guard"), weights, strict=True)}
     plain = gs.evaluate(list(policies.values()), observations)
@@ -246,25 +180,6 @@ def test_a_dict_of_policies_keeps_its_names(observations: torch.Tensor, weights:
         gs.measure(policies)
 
 
-@pytest.mark.parametrize("layer", [LINEAR, nn.GRU(FEATURES, 2), nn.Conv1d(FEATURES, 2, 1)])
-def test_observations_of_another_dtype_say_how_to_convert(layer: nn.Module) -> None:
-    shown = np.zeros((30, FEATURES) if layer is LINEAR else (30, FEATURES, FEATURES))  # float64, as NumPy's are
-    with pytest.raises(gs.InputError, match=r"torch.float64.*Convert them to the dtype of its weights.*\.float\(\)"):
-        gs.evaluate([layer] * 2, shown, feature_dims=shown.ndim - 1)
-
-
-@pytest.mark.parametrize(
-    ("team", "words"),
-    [
-        ("team.npz", r"graphsnd behaviour, got 'team.npz' of type str"),
-        ([np.zeros((5, 2))] * 2, r"`observations` beside.*graphsnd.Deterministic\(actions\)"),
-    ],
-)
-def test_what_is_not_policies_says_what_to_pass(team: object, words: str) -> None:
-    with pytest.raises(gs.InputError, match=words):
-        gs.measure(team)
-
-
 def test_as_many_observations_as_agents_do_not_hide_another_order_of_axes() -> None:
     generator = torch.Generator().manual_seed(0)
     weights, seen = (torch.randn(*shape, generator=generator) for shape in ((4, 3, 2), (4, 3)))
@@ -277,45 +192,6 @@ def test_as_many_observations_as_agents_do_not_hide_another_order_of_axes() -> N
     for _ in range(2):  # a team that was refused once stays so
         with pytest.raises(gs.InputError, match=r"answer with shape \(2, 'agents', '...'\), got \(4, 2, '...'\)"):
             team.evaluate(seen)
-
-
-@pytest.mark.parametrize("agents", [2, 3, 4])
-def test_agents_first_that_take_no_single_row_are_refused(agents: int) -> None:
-    weights = torch.randn(agents, 3, 2, generator=torch.Generator().manual_seed(0))
-
-    def policy(rows: torch.Tensor) -> torch.Tensor:
-        if len(rows) < 2:
-            raise ValueError("takes a batch")
-        return torch.einsum("of,nfa->noa", rows, weights)
-
-    with pytest.raises(gs.InputError, match="Put the agents axis second"):
-        gs.evaluate(policy, torch.randn(agents, 3))
-    behavior = gs.evaluate(lambda rows: policy(rows).transpose(0, 1), torch.randn(agents, 3))
-    assert behavior.agents == agents
-
-
-@pytest.mark.parametrize("kind", ["own batch size", "squeezed", "statistics of the batch"])
-def test_a_stacked_module_that_takes_no_single_row_is_evaluated(kind: str) -> None:
-    generator = torch.Generator().manual_seed(0)
-    weights, seen = (torch.randn(*shape, generator=generator) for shape in ((5, 4, 2), (5, 4)))
-    norm = nn.BatchNorm1d(4, affine=False, track_running_stats=False)
-
-    def policy(rows: torch.Tensor) -> torch.Tensor:
-        if kind == "own batch size" and len(rows) != 5:
-            raise ValueError("takes five rows")
-        rows = norm(rows) if kind == "statistics of the batch" else rows
-        answer = torch.einsum("of,nfa->ona", rows, weights)
-        return answer.squeeze() if kind == "squeezed" else answer
-
-    behavior = gs.evaluate(policy, seen)
-    assert (behavior.observations, behavior.agents) == (5, 5)
-    torch.testing.assert_close(gs.snd(behavior), gs.snd(gs.Deterministic(policy(seen))))
-
-
-def test_agents_first_are_refused_by_the_shapes_that_were_given() -> None:
-    weights = torch.randn(5, 4, 2, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(gs.InputError, match=r"'agents', '...'\), got \(5, \d+, '...'\)|agents axis"):
-        gs.evaluate(lambda rows: torch.einsum("of,nfa->noa", rows, weights), torch.ones(10, 4))
 
 
 def noisy(scale: float):  # type: ignore[no-untyped-def]
@@ -354,35 +230,12 @@ def test_encoded_answers() -> None:
     assert float(gs.snd(drawn)) == 1
 
 
-@pytest.mark.parametrize(
-    ("policies", "options", "match"),
-    [
-        ([lambda o: ["text"]], {}, "encode="),
-        ([lambda o: o.argmax(-1)], {}, "encode="),
-        ([lambda o: torch.distributions.Normal(o, 1.0)], {}, r"sample\(\)"),
-        ([lambda o: o, lambda o: o[:, :1]], {}, "one shape"),
-        ([], {}, "`policies`"),
-        ([lambda o: o], {"samples": 0}, "`samples`"),
-        (lambda o: o, {}, "list or dict of policies"),
-        ([nn.Linear(7, 2)], {}, "policy 0 can take"),
-    ],
-)
-def test_refusals(policies, options: dict[str, int], match: str) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(gs.InputError, match=match):
-        gs.draw_samples(policies, torch.zeros(4, 2), **options)
-
-
 def test_modules_in_containers_of_torch() -> None:
     modules = {"a": nn.Linear(2, 1), "b": nn.Linear(2, 1)}
     drawn = gs.draw_samples(nn.ModuleDict(modules), torch.ones(4, 2), samples=2)  # type: ignore[arg-type]
     assert drawn.names == ("a", "b")
     listed = gs.draw_samples(nn.ModuleList(modules.values()), torch.ones(4, 2), samples=2)  # type: ignore[arg-type]
     assert torch.equal(drawn.samples, listed.samples)
-
-
-def test_policies_that_draw_are_sent_here() -> None:
-    with pytest.raises(gs.InputError, match="draw_samples"):
-        gs.evaluate([noisy(1), noisy(1)], torch.zeros(8, 2))
 
 
 def test_policies_may_answer_with_samples_of_their_own() -> None:

@@ -53,11 +53,12 @@ GOOD = {
 
 def load(name: str, data: bytes) -> list[Any] | None:
     """Return what a file loads as; None when it is refused."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graphsnd.teams.files.MAX_BYTES", LIMIT)
         path = Path(folder) / name
         path.write_bytes(data)
         try:
-            held: Any = load_behavior(path, max_bytes=LIMIT)
+            held: Any = load_behavior(path)
         except InputError:
             return None
         return [part.tolist() for part in (held.loc, held.scale)] if hasattr(held, "loc") else [held]

@@ -129,34 +129,3 @@ def test_joining_is_undone() -> None:
     assert torch.equal(back["it"][0], given["it"][0])
     assert torch.equal(back["it"][1], given["it"][1])
     assert torch.equal(back["that"], pixels.permute(0, 3, 1, 2))
-
-
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        (lambda rows: rows["speed"], r"`observations` with the parts 'camera', 'kind', 'speed', got a tensor"),
-        (lambda rows: {"speed": rows["speed"]}, r"with the parts 'camera', 'kind', 'speed', got 'speed'"),
-        (lambda rows: {**rows, "kind": rows["kind"][:2]}, r"equal leading dimensions.*'kind' \(2,\)"),
-        (lambda rows: {**rows, "camera": "here"}, r"`observations\['camera'\]` to be a torch.Tensor or an array"),
-        (lambda rows: {**rows, "camera": rows["kind"]}, r"with shape \(\.\.\., size, size, size\), got shape \(30,\)"),
-        (lambda rows: {**rows, "kind": rows["kind"] + 2**24 + 1}, r"torch.int64, and exact in float32"),
-    ],
-)
-def test_observations_that_do_not_fit(change: Any, match: str) -> None:
-    with pytest.raises(gs.InputError, match=match):
-        gs.measure(as_team(looking(), feature_dims=DIMS), change(scenes(30)))
-
-
-def test_parts_are_not_taken_for_agents() -> None:
-    with pytest.raises(gs.InputError, match=r"one observation: as_team\(policies, feature_dims=\{'camera': 3"):
-        gs.measure(looking(), scenes(30))  # type: ignore[arg-type]
-
-
-def test_dimensions_that_do_not_fit() -> None:
-    for dims in ({}, {"speed": -1}, {"speed": "one"}):
-        with pytest.raises(gs.InputError, match="feature_dims"):
-            as_team(looking(), feature_dims=dims)  # type: ignore[arg-type]
-    with pytest.raises(gs.InputError, match=r"'camera' \(30, 3, 5\).*feature_dims=\{'camera': 3, \.\.\.\}"):
-        gs.evaluate(looking(), scenes(30), feature_dims={**DIMS, "camera": 1})
-    with pytest.raises(gs.InputError, match="to be a list with whole=True or feature_dims"):
-        as_team(looking()[0], feature_dims=DIMS)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 from torch import distributions as D
@@ -8,11 +7,10 @@ from torch import nn
 
 import graphsnd as gs
 from graphsnd.teams import as_team
-from graphsnd.teams import policies as code
 from graphsnd.teams.joint import JointTeam
 from graphsnd.teams.policies import PoliciesTeam
 
-from .conftest import FEATURES, Joint, modules
+from .conftest import FEATURES, modules
 
 
 class Counting:
@@ -35,34 +33,6 @@ def test_asked_agents_are_called_once_on_what_was_asked(generator: torch.Generat
     # Each is also asked about a few rows, three times, to see that it answers each by itself.
     assert [len(policy.seen) for policy in policies] == [0, 4, 4, 4, 0, 0]
     torch.testing.assert_close(behavior.actions, observations.unsqueeze(1) * agents.unsqueeze(-1))  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
-    ("policy", "words"),
-    [
-        (lambda o: o[:-1], ["(5, 'actions')", "(4, '...')"]),
-        (lambda o: o[:, 0], ["(5, 'actions')", "(5,)", "one agent"]),
-        (lambda o: o.argmax(-1), ["(5, 'actions')", "(5,)", "Categorical"]),
-        (lambda o: o.unsqueeze(1), ["(5, 'actions')", "(5, 1, '...')", "one agent"]),
-        (lambda o: o[..., :2], ["shape of actions", "(2,)", "(4,)"]),
-        (lambda o: (o, 1.0), ["one family"]),
-        (lambda o: "left", ["str"]),
-        (lambda o: o * torch.nan, ["diverged"]),
-    ],
-)
-def test_bad_answers_to_requests(policy: object, words: list[str]) -> None:
-    team = as_team([lambda o: o, policy])  # type: ignore[list-item]
-    with pytest.raises(gs.InputError) as error:
-        team.partial(torch.zeros(5, 4), torch.tensor([[0, 1]] * 5))
-    assert all(word in str(error.value) for word in words), str(error.value)
-
-
-def test_joint_team_learns_its_size(generator: torch.Generator) -> None:
-    team = as_team(Joint(generator))
-    with pytest.raises(gs.InputError, match=r"`agents`.*evaluate the team once"):
-        team.agents  # noqa: B018
-    team.partial(torch.zeros(3, FEATURES).double(), torch.zeros(3, 2, dtype=torch.int64))
-    assert team.agents == 7
 
 
 def test_joint_team_that_takes_one_observation_per_agent(generator: torch.Generator) -> None:
@@ -137,34 +107,6 @@ def test_other_code_is_not_batched(
     torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
 
 
-class Holding(Scaled):
-    """Has an attribute that may decide what it answers."""
-
-    def __init__(self, held: object) -> None:
-        super().__init__(1.0)
-        self.held = held
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "batched"),
-    [
-        ({"a": [1, (2.0,)]}, {"a": [1, (2.0,)]}, True),
-        ({"a": [1, (2.0,)]}, {"a": [1, [2.0]]}, False),
-        ({"a": 1}, {"a": True}, False),
-        ([torch.zeros(2)], [torch.zeros(2)], False),
-        (np.zeros(2), np.zeros(2), False),
-        (torch.device("cpu"), torch.device("cpu"), True),
-        (torch.float32, torch.float64, False),
-        (torch.tanh, torch.tanh, True),
-        (torch.tanh, torch.relu, False),
-        ({}, {"a": 1}, False),
-        (object(), object(), False),
-    ],
-)
-def test_modules_with_plainly_equal_attributes_are_batched(first: object, second: object, batched: bool) -> None:
-    assert PoliciesTeam([Holding(first), Holding(second)]).batched == batched
-
-
 class Slotted(nn.Module):
     __slots__ = ("factor",)
 
@@ -224,18 +166,6 @@ def test_a_module_with_two_names_keeps_its_parameters(observations: torch.Tensor
             assert torch.equal(part, old)
 
 
-def test_requests_of_mostly_one_agent_are_answered(
-    generator: torch.Generator, observations: torch.Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    team, agents = PoliciesTeam(modules(generator)), torch.zeros(11, 1, dtype=torch.int64)
-    agents[:6, 0] = torch.arange(1, 7)
-    expected = alone(team, observations)[torch.arange(11)[:, None], agents]
-    torch.testing.assert_close(team.partial(observations, agents).actions, expected)  # type: ignore[attr-defined]
-    monkeypatch.setattr(code, "PADDED", 1)
-    monkeypatch.setattr(team, "_run", None)  # padding would more than double the work
-    torch.testing.assert_close(team.partial(observations, agents).actions, expected)  # type: ignore[attr-defined]
-
-
 def test_hooks_are_not_lost(observations: torch.Tensor) -> None:
     pair = [nn.Linear(FEATURES, 2).double() for _ in range(2)]
     pair[1].register_forward_hook(lambda module, given, output: output + 100)
@@ -282,24 +212,6 @@ def test_modules_that_return_distributions(observations: torch.Tensor) -> None:
     torch.testing.assert_close(behavior.loc, torch.stack([m(observations).mean for m in team.policies], -2))
 
 
-class Heavy(Normal):
-    """Its tail index is 1 + alpha; without torch's checks, so that vmap takes it."""
-
-    def __init__(self, alpha: float) -> None:
-        super().__init__()
-        self.alpha = nn.Parameter(torch.tensor(alpha, dtype=torch.float64))
-
-    def forward(self, observations: torch.Tensor) -> D.Distribution:
-        scale = self.linear(observations).exp()
-        return D.Independent(D.Pareto(scale, (1 + self.alpha).expand_as(scale), validate_args=False), 1)
-
-
-def test_infinite_variance_is_refused_in_batches_too(observations: torch.Tensor) -> None:
-    assert gs.evaluate([Heavy(2.0), Heavy(3.0)], observations).agents == 2
-    with pytest.raises(gs.InputError, match="finite variance"):
-        gs.evaluate([Heavy(2.0), Heavy(0.5)], observations)
-
-
 def test_dropout_is_off_and_modes_are_restored(observations: torch.Tensor) -> None:
     made = [nn.Sequential(nn.Linear(FEATURES, 2).double(), nn.Dropout()) for _ in range(3)]
     made[1].eval()
@@ -314,51 +226,9 @@ def test_dropout_is_off_and_modes_are_restored(observations: torch.Tensor) -> No
     assert [module[1].training for module in made] == [True, False, True]
 
 
-def test_wrong_observations_do_not_end_batching(generator: torch.Generator, observations: torch.Tensor) -> None:
-    team = PoliciesTeam(modules(generator))
-    for bad in (torch.zeros(3, FEATURES + 1).double(), torch.zeros(3, FEATURES)):
-        with pytest.raises(gs.InputError, match=rf"`observations` that policy 0 .*\(3, {bad.shape[1]}\).*RuntimeError"):
-            team.evaluate(bad)
-    assert team.batched
-
-
 def test_training_shows(generator: torch.Generator, observations: torch.Tensor) -> None:
     team = PoliciesTeam(modules(generator))
     before = team.evaluate(observations).actions.detach()  # type: ignore[attr-defined]
     team.policies[2][2].bias.data += 1  # type: ignore[index, operator, union-attr]
     after = team.evaluate(observations).actions.detach()  # type: ignore[attr-defined]
     torch.testing.assert_close((after - before)[:, 2], torch.ones(11, 2).double())
-
-
-def test_only_asked_modules_are_read(
-    generator: torch.Generator, observations: torch.Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    team = PoliciesTeam(modules(generator))
-    assert team.batched  # compares all modules, once
-    read = []
-    original = code.tensors_in
-    monkeypatch.setattr(
-        code, "tensors_in", lambda module: (read.append(team.policies.index(module)), original(module))[1]
-    )
-    team.partial(observations, torch.tensor([[4, 1]]).expand(11, 2))
-    assert team.batched
-    assert set(read) == {1, 4}
-
-
-def test_where_few_agents_fit_the_caches_modules_are_called_one_by_one(
-    generator: torch.Generator, observations: torch.Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    team = PoliciesTeam(modules(generator))
-    team.evaluate(observations)  # tries each module on a few rows
-    monkeypatch.setattr(code, "CACHED_ACTIVATIONS", code.LOOPED * len(observations) * 8 - 1)
-    monkeypatch.setattr(team, "_run", None)
-    torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
-
-
-def test_diverged_module_is_named(generator: torch.Generator, observations: torch.Tensor) -> None:
-    team = PoliciesTeam(modules(generator))
-    team.policies[2][0].weight.data.fill_(torch.nan)  # type: ignore[index, operator, union-attr]
-    with pytest.raises(gs.InputError, match="diverged"):
-        team.evaluate(observations)
-    with pytest.raises(gs.InputError, match="diverged"):
-        team.partial(observations, torch.full((11, 1), 2))

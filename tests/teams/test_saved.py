@@ -101,55 +101,11 @@ def test_descriptions_that_do_not_fit(changes: dict[str, Any], saved: Path) -> N
         Team.load(saved)
 
 
-@pytest.mark.parametrize("name", ["team.json", "team.safetensors"])
-def test_missing_files(name: str, saved: Path) -> None:
-    (saved / name).unlink()
-    with pytest.raises(gs.InputError, match=rf"no file .*{name}"):
-        Team.load(saved)
-
-
-@pytest.mark.parametrize("name", ["team.json", "team.safetensors"])
-def test_damaged_files(name: str, saved: Path) -> None:
-    content = (saved / name).read_bytes()
-    for damaged in (content[: len(content) // 2], b"", b"\xff" * 100):
-        (saved / name).write_bytes(damaged)
-        with pytest.raises(gs.InputError, match=name):
-            Team.load(saved)
-
-
 def test_files_of_two_saves(saved: Path) -> None:
     description = json.loads((saved / "team.json").read_text())
     (saved / "team.json").write_text(json.dumps({**description, "about": {"seed": 1}}))
     with pytest.raises(gs.InputError, match="one save"):
         Team.load(saved)
-
-
-def test_what_cannot_be_saved(tmp_path: Path, generator: torch.Generator) -> None:
-    team = stacked("gaussian", generator)
-    team.about = {"weights": torch.zeros(2)}
-    with pytest.raises(gs.InputError, match="`about`"):
-        team.save(tmp_path)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(gs.InputError, match="folder"):
-        stacked("gaussian", generator).save(tmp_path / "file")
-
-
-@pytest.mark.parametrize("count", [0, 7, 9])
-def test_clusters_are_one_for_each_observation(count: int, tmp_path: Path) -> None:
-    behavior = gs.Deterministic(torch.zeros(2, 4, 3, 2))  # 8 observations
-    with pytest.raises(gs.InputError, match=rf"`clusters` to be 8 integers, .* shape \({count},\)"):
-        gs.save_behavior(behavior, tmp_path / "team.npz", clusters=torch.zeros(count, dtype=torch.long))
-    assert list(tmp_path.iterdir()) == []
-    gs.save_behavior(behavior, tmp_path / "team.npz", clusters=torch.arange(8).reshape(2, 4))
-
-
-@pytest.mark.parametrize(
-    ("joint", "name", "fix"), [(False, "team.txt", "to end in .npz"), (True, "team.npz", "parts of a")]
-)
-def test_what_cannot_be_saved_says_why(joint: bool, name: str, fix: str, tmp_path: Path) -> None:
-    behavior = gs.Deterministic(torch.zeros(2, 3, 2))
-    with pytest.raises(gs.InputError, match=fix):
-        gs.save_behavior(gs.Joint([behavior]) if joint else behavior, tmp_path / name)
 
 
 ROWS = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
@@ -224,39 +180,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "b/policy" in (tmp_path / "page.html").read_text()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["a.pt", "b.pt"], "--policy"),
-        (["a.pt", "--policy", "json:dumps"], "--observations"),
-        (["a.pt", "--policy", "nowhere", "--observations", "obs.npz"], "module:function"),
-        (["a.pt", "--policy", "no_such_module:make", "--observations", "obs.npz"], "no_such_module"),
-        (["a.pt", "--policy", "json:nothing", "--observations", "obs.npz"], "json"),
-        (["a.pt", "--policy", "torch.nn:Identity", "--observations", "obs.npz"], "0.bias"),
-        (["gone.pt", "--policy", "torch.nn:Identity", "--observations", "obs.npz"], "gone.pt"),
-        (["bad.pt", "--policy", "torch.nn:Identity", "--observations", "obs.npz"], "bad.pt"),
-        (["a.pt", "--policy", "builtins:dict", "--observations", "obs.npz"], "torch.nn.Module"),
-    ],
-)
-def test_what_the_command_refuses(
-    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write(networks(1)[0], tmp_path / "a.pt", "pt")
-    write(networks(1)[0], tmp_path / "b.pt", "pt")
-    (tmp_path / "bad.pt").write_bytes(b"no archive")
-    np.savez("obs.npz", observations=ROWS.numpy())
-    result = CliRunner().invoke(app, ["measure", *words])
-    assert result.exit_code == 2
-    assert message in result.output
-
-
-def test_digits_that_are_no_numbers_do_not_sort(tmp_path: Path) -> None:
-    for name in ("²10", "²9"):
-        torch.save(nn.Linear(2, 2).state_dict(), tmp_path / f"{name}.pt")
-    assert Team.load(tmp_path, policy=lambda: nn.Linear(2, 2)).names == ("²9", "²10")
-
-
 def test_a_state_dict_that_torch_completes_is_read(tmp_path: Path) -> None:
     network = networks(1)[0]
     state = network.state_dict()
@@ -278,19 +201,3 @@ def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(gs.InputError, match=r"Pickled objects are never loaded.*state dict, alone"):
         Team.load(["a.pt"], policy=make)
     assert not Path("touched").exists()
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"path": []},
-        {"path": "a\0b"},
-        {"policy": 3},
-        {"policy": dict},
-        {"policy": nn.Linear(2, 2)},
-    ],
-)
-def test_paths_and_policies_of_another_kind_are_refused(given: dict[str, Any], tmp_path: Path) -> None:
-    torch.save(nn.Linear(2, 2).state_dict(), tmp_path / "a.pt")
-    with pytest.raises(gs.InputError, match=next(iter(given))):
-        Team.load(**{"path": tmp_path, "policy": lambda: nn.Linear(2, 2), **given})

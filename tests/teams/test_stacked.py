@@ -65,14 +65,6 @@ def test_select_copies_one_run(generator: torch.Generator) -> None:
     assert one.batch == (4,)
 
 
-def test_what_it_says_about_itself(generator: torch.Generator) -> None:
-    net = network(generator)
-    assert (net.batch, net.sizes, net.cost) == ((2, 4), SIZES, 5 * 8 + 8 * 6 + 6 * 3)
-    assert len(list(net.parameters())) == 6
-    assert all(parameter.requires_grad for parameter in net.parameters())
-    assert "sizes=(5, 8, 6, 3)" in repr(net)
-
-
 def test_output_range_is_attained_and_holds(generator: torch.Generator) -> None:
     net = network(generator, (4,))
     low, high = net.output_range()
@@ -92,31 +84,6 @@ def test_unbounded_outputs(generator: torch.Generator) -> None:
     for net in (network(generator, (4,), "relu"), StackedMLP.create((4,), (5, 3), generator=generator)):
         low, high = net.output_range()
         assert bool((low == -torch.inf).all() and (high == torch.inf).all())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"sizes": (5,)}, ["`sizes`", "(5,)"]),
-        ({"sizes": (5, 0, 2)}, ["`sizes`", "positive"]),
-        ({"batch": (0,)}, ["positive", "(0,)"]),
-        ({"activation": "gelu"}, ["`activation`", "tanh, relu", "gelu"]),
-        ({"init": "zeros"}, ["`init`", "orthogonal, linear", "zeros"]),
-    ],
-)
-def test_bad_arguments(arguments: dict[str, object], words: list[str], generator: torch.Generator) -> None:
-    with pytest.raises(gs.InputError) as error:
-        StackedMLP.create(**{"batch": (2,), "sizes": (5, 2), "generator": generator, **arguments})  # type: ignore[arg-type]
-    assert all(word in str(error.value) for word in words), str(error.value)
-
-
-def test_layers_that_do_not_fit() -> None:
-    with pytest.raises(gs.InputError, match=r"`weights`.*\(2, 4, 'out'\).*\(2, 3, 1\)"):
-        StackedMLP([torch.zeros(2, 3, 4), torch.zeros(2, 3, 1)], [torch.zeros(2, 1, 4), torch.zeros(2, 1, 1)])
-    with pytest.raises(gs.InputError, match=r"`biases`.*\(2, 1, 4\).*\(2, 4\)"):
-        StackedMLP([torch.zeros(2, 3, 4)], [torch.zeros(2, 4)])
-    with pytest.raises(gs.InputError, match="one of each"):
-        StackedMLP([torch.zeros(2, 3, 4)], [])
 
 
 @pytest.mark.parametrize(("fan_in", "fan_out"), [(18, 64), (64, 64), (64, 2), (3, 1)])
@@ -212,29 +179,12 @@ def test_observations_take_the_weights_dtype(generator: torch.Generator) -> None
     assert made.evaluate(torch.zeros(3, 6, dtype=torch.float64)).probs.dtype == torch.float32  # type: ignore[attr-defined]
 
 
-def test_diverged_weights_are_named(generator: torch.Generator) -> None:
-    made = team(4, generator)
-    made.network.weights[0].data.fill_(torch.nan)
-    with pytest.raises(gs.InputError, match=r"`logits`.*diverged"):
-        made.partial(torch.zeros(3, 6), torch.zeros(3, 1, dtype=torch.int64))
-
-
 def test_one_feature_and_one_output_are_singular(generator: torch.Generator) -> None:
     network = StackedMLP.create((3,), (1, 1), generator=generator)
     with pytest.raises(gs.InputError, match=r"with 4 outputs for .*, got 1 output"):
         StackedTeam(network, CategoricalHead(4))
     with pytest.raises(gs.InputError, match="with 1 feature in the last axis"):
         StackedTeam(network, gs.teams.DeterministicHead(1)).evaluate(torch.zeros(5, 2))
-
-
-def test_parts_that_do_not_fit(generator: torch.Generator) -> None:
-    network = StackedMLP.create((4,), (6, 3), generator=generator)
-    with pytest.raises(gs.InputError, match=r"`network`.*4 outputs.*3 outputs"):
-        StackedTeam(network, CategoricalHead(4))
-    with pytest.raises(gs.InputError, match=r"`head`.*\(4,\).*\(\).*batch=network.batch"):
-        StackedTeam(network, GaussianHead(3))
-    with pytest.raises(gs.InputError, match=r"`network`.*\(agents,\).*\(2, 4\).*select"):
-        StackedTeam(StackedMLP.create((2, 4), (6, 3), generator=generator), CategoricalHead(3))
 
 
 @pytest.mark.gpu

@@ -101,23 +101,9 @@ def test_layout_of_the_observations_does_not_matter(team: Team, generator: torch
         torch.testing.assert_close(c, a[1, 2])
 
 
-def test_no_observations(team: Team) -> None:
-    with pytest.raises(gs.InputError, match="at least one observation"):
-        team.evaluate(torch.zeros(0, FEATURES).double())
-
-
 def test_evaluate_function_takes_a_team(team: Team, generator: torch.Generator) -> None:
     observations = torch.randn(5, FEATURES, generator=generator, dtype=torch.float64)
     torch.testing.assert_close(gs.snd(gs.evaluate(team, observations)), gs.snd(team.evaluate(observations)))
-
-
-def test_attributes(team: Team) -> None:
-    assert team.agents == N
-    assert team.device == torch.device("cpu")
-    assert team.proportional == (not isinstance(team, JointTeam))
-    functions = isinstance(team, PoliciesTeam) and not isinstance(team.policies[0], torch.nn.Module)
-    assert (team.cost is None) == (functions or isinstance(team, JointTeam))
-    assert type(team).__name__ in repr(team)
 
 
 def test_bounded_distances_need_no_parameters(team: Team, generator: torch.Generator) -> None:
@@ -126,41 +112,3 @@ def test_bounded_distances_need_no_parameters(team: Team, generator: torch.Gener
         assert team.bound(gs.TotalVariation()) == 1
     if not isinstance(team, StackedTeam):
         assert (team.bound(gs.Hellinger()), team.bound(gs.Wasserstein())) == (1, None)
-
-
-BAD = {
-    "flat agents": (torch.zeros(3, FEATURES), torch.zeros(3, dtype=torch.int64), r"`agents`.*\(3, k\)"),
-    "no agents": (torch.zeros(3, FEATURES), torch.zeros(3, 0, dtype=torch.int64), r"`agents`.*\(3, 0\)"),
-    "floats": (torch.zeros(3, FEATURES), torch.zeros(3, 2), r"`agents`.*int64.*float32"),
-    "a list": (torch.zeros(3, FEATURES), [[0]] * 3, r"`agents`.*list"),
-    "another length": (torch.zeros(3, FEATURES), torch.zeros(2, 2, dtype=torch.int64), r"`agents`.*\(2, 2\)"),
-    "too large": (torch.zeros(3, FEATURES), torch.full((3, 1), N), r"`agents`.*0 .. 6.*7"),
-    "negative": (torch.zeros(3, FEATURES), torch.full((3, 1), -1), r"`agents`.*0 .. 6.*-1"),
-    "three dimensions": (torch.zeros(3, 2, FEATURES), torch.zeros(3, 1, dtype=torch.int64), r"`observations`.*flatten"),
-    "no observations": (
-        torch.zeros(0, FEATURES),
-        torch.zeros(0, 1, dtype=torch.int64),
-        r"`observations`.*at least one",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", list(BAD))
-def test_bad_requests(team: Team, case: str) -> None:
-    observations, agents, message = BAD[case]
-    with pytest.raises(gs.InputError, match=message):
-        team.partial(observations.double(), agents)  # type: ignore[arg-type]
-
-
-def test_wrong_number_of_features(generator: torch.Generator, team: Team) -> None:
-    if team.observation_features is None:
-        pytest.skip("unknown")
-    with pytest.raises(gs.InputError, match=r"`observations`.*4 features.*\(3, 5\)"):
-        team.evaluate(torch.zeros(3, 5).double())
-
-
-def test_only_stacked_teams_are_saved(team: Team, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    if isinstance(team, StackedTeam):
-        pytest.skip("can be")
-    with pytest.raises(gs.InputError, match="StackedTeam"):
-        team.save(tmp_path)

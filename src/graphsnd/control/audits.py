@@ -10,8 +10,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Distance
 from graphsnd.designs import Design
-from graphsnd.designs.design import as_design
-from graphsnd.designs.positions import pool_positions
+from graphsnd.designs.design import as_design, pool_positions
 from graphsnd.errors import InputError, check_integer, check_number
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.graph import check_graph

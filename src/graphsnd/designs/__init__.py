@@ -3,8 +3,7 @@
 The same values choose the pairs of :func:`graphsnd.measure`, of a controller and of the command line.
 :meth:`Design.draw` is the one way from a design to pairs. :class:`Bernoulli`, :class:`Uniform` and :class:`Regular`
 draw one graph for the call; :class:`Matching`, :class:`Ring` and :class:`Agents` draw pairs for each observation;
-:class:`Nearest` and :class:`Radius` need positions and define a local measure, as a graph of your own does
-(:class:`Fixed`).
+:class:`Nearest` and :class:`Radius` need positions and define a local measure, as a graph of your own does.
 """
 
 from graphsnd.designs.design import (
@@ -12,7 +11,6 @@ from graphsnd.designs.design import (
     Bernoulli,
     Complete,
     Design,
-    Fixed,
     Matching,
     Nearest,
     Radius,
@@ -27,7 +25,6 @@ __all__ = [
     "Bernoulli",
     "Complete",
     "Design",
-    "Fixed",
     "Matching",
     "Nearest",
     "Radius",

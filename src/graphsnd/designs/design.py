@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from graphsnd import graphs
+from graphsnd.behavior.behavior import stack_agents
 from graphsnd.designs.template import Template
 from graphsnd.errors import (
     InputError,
     check_finite,
     check_integer,
+    check_layout,
     check_number,
+    check_tensor,
     check_type,
     plain_tensor,
     shape_of,
@@ -34,8 +37,8 @@ Generator = torch.Generator | None
 class Design(ABC):
     """Which pairs of agents are measured: an immutable value.
 
-    ``str(design)`` is what :func:`~graphsnd.designs.parse` reads. Only a
-    :class:`~graphsnd.designs.Fixed` one holds more than a line of text says; its text is a name for results.
+    ``str(design)`` is what :func:`~graphsnd.designs.parse` reads. Only a graph of your own holds more than a line of
+    text says; its text is a name for results.
 
     Attributes:
         family: The word it is written with, as in ``bernoulli:0.1``.
@@ -426,3 +429,23 @@ def _positions(given: Tensor | None, n: int, design: Design) -> Tensor:
         raise InputError("positions", f"with shape (..., {n}, d) for {design}", got, fix)
     check_finite("positions", positions)
     return positions
+
+
+def pool_positions(positions: Any, batch_shape: Sequence[int], names: Sequence[str] | None = None) -> Tensor | None:
+    """Return positions ``[agents, d]`` or ``[observations, agents, d]``, pooled as the observations are.
+
+    Args:
+        positions: ``[..., agents, d]``, or a dict of ``[..., d]`` by agent; None for none.
+        batch_shape: Shape of the observations before they were pooled.
+        names: The agents in order.
+    """
+    if positions is None:
+        return None
+    places = check_tensor("positions", stack_agents("positions", positions, names), 2, "(..., agents, d)")
+    if places.dim() == 2:
+        return places
+    check_layout("positions", places.shape[:-2], batch_shape)
+    places = places.flatten(0, -3)
+    if len(places) != math.prod(batch_shape):
+        raise InputError("positions", f"at {math.prod(batch_shape)} observations", f"at {len(places)}")
+    return places

@@ -13,7 +13,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -84,8 +86,40 @@ def ordered_subsets(n: int, size: int, count: int, generator: torch.Generator, d
     seed = integer_seed(generator)
     if device.type != "cpu":
         return relabel(n, size, count, seed, device)
-    from graphsnd.designs.shuffles import shuffles  # loads numba, which importing graphsnd must not
-
     out = torch.empty(count, size, dtype=torch.int64)
-    shuffles(n, seed, out.numpy())
+    _compiled()(n, seed, out.numpy())
     return out
+
+
+@lru_cache
+def _compiled() -> Any:
+    from numba import njit  # importing graphsnd must not load it
+
+    return njit(nogil=True, cache=True)(_shuffle)
+
+
+def _shuffle(n: int, seed: int, out: Any) -> None:
+    """Fill every row of ``out`` with a uniformly random ordered subset of 0 .. n-1; random words are splitmix64's."""
+    deck = np.arange(n)
+    size = out.shape[1]
+    swapped = np.empty(size, np.int64)
+    state = np.uint64(seed)
+    for row in range(out.shape[0]):
+        for i in range(size):
+            span = np.uint64(n - i)
+            # A multiplication maps 32 bits to a range; the few values that would favour some agents are drawn again.
+            least = (np.uint64(1 << 32) - span) % span
+            while True:
+                state = state + np.uint64(0x9E3779B97F4A7C15)
+                z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+                z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+                product = ((z ^ (z >> np.uint64(31))) >> np.uint64(32)) * span
+                if (product & np.uint64(0xFFFFFFFF)) >= least:
+                    break
+            j = i + np.int64(product >> np.uint64(32))
+            deck[i], deck[j] = deck[j], deck[i]
+            swapped[i] = j
+            out[row, i] = deck[i]
+        for i in range(size):
+            deck[swapped[i]] = swapped[i]
+            deck[i] = i

@@ -26,8 +26,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import bounds
-from graphsnd.bounds.effects import fit_effects
-from graphsnd.bounds.relabelling import relabelling_factor
+from graphsnd.bounds.relabelling import fit_effects, relabelling_factor
 from graphsnd.designs.template import Template
 from graphsnd.errors import InputError
 from graphsnd.estimation.estimate import Estimate, Interval

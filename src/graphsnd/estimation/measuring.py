@@ -15,8 +15,7 @@ from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.bounds.concentration import check_metric, measure_edges
 from graphsnd.designs import Agents, Complete, Design
-from graphsnd.designs.design import as_design
-from graphsnd.designs.positions import pool_positions
+from graphsnd.designs.design import as_design, pool_positions
 from graphsnd.designs.template import Template
 from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_number
 from graphsnd.estimation.estimate import KEPT, Estimate
@@ -32,7 +31,7 @@ from graphsnd.estimation.source import Source, as_source
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.graph import check_graph, normalised_weights, ratio
 from graphsnd.graphs.random import integer_seed
-from graphsnd.metric.moving import EdgeSums, edge_sums
+from graphsnd.metric.pair_distances import EdgeSums, edge_sums
 from graphsnd.sums import mean
 from graphsnd.teams.policies import Policy
 from graphsnd.teams.team import Team

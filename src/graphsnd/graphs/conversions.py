@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, check_agents, check_finite, check_tensor, number, shape_of
+from graphsnd.errors import InputError, check_agents, check_finite, check_shape, check_tensor, number, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.graph import Graph
 from graphsnd.graphs.moving import MovingGraph
@@ -83,7 +82,9 @@ def from_edge_index(edge_index: Tensor, n: int, weights: Tensor | None = None) -
         [[0, 1], [0, 2]]
     """
     n = check_agents(n)
-    edges = check_indices("edge_index", edge_index, n, columns=0)
+    edge_index = check_tensor("edge_index", edge_index, 2, "(2, edges)")
+    check_shape("edge_index", edge_index, (2, "edges"))
+    edges = check_indices("edge_index", edge_index.T, n)
     i, j = edges.unbind(1)
     check_distinct("edge_index", edges, i * n + j, "Merge parallel edges first, for example by adding their weights.")
     keys, order = pairs.keys(i, j, n).sort(stable=True)
@@ -139,17 +140,8 @@ def from_networkx(G: networkx.Graph, names: Sequence[Any] | None = None) -> Grap
     place = {node: position for position, node in enumerate(nodes)}
     edges = torch.tensor([(place[i], place[j]) for i, j in G.edges], dtype=torch.int64).reshape(-1, 2)
     named = tuple(nodes) if all(isinstance(node, str) for node in nodes) else None
-    return Graph(n, edges, _read_weights(G), family="networkx", names=named)
-
-
-def _read_weights(G: networkx.Graph) -> Tensor | None:
-    if all(data.get("weight") is None for _, _, data in G.edges(data=True)):
-        return None
-    weights = []
-    for i, j, data in G.edges(data=True):
-        value = 1.0 if data.get("weight") is None else data["weight"]
-        if not 0.0 <= number(value) < math.inf:
-            got = f"{value!r} on the edge ({i!r}, {j!r})"
-            raise InputError("G", "with edge weights that are finite numbers and not negative", got)
-        weights.append(float(value))
-    return torch.tensor(weights, dtype=torch.float64)  # 1e-300 is 0 in float32
+    given = [weight for *_, weight in G.edges.data("weight")]
+    # NaN for what is no number, which a graph refuses; in double precision, since 1e-300 is 0 in single.
+    weights = torch.tensor([1.0 if weight is None else number(weight) for weight in given], dtype=torch.float64)
+    weighted = any(weight is not None for weight in given)
+    return Graph(n, edges, weights if weighted else None, family="networkx", names=named)

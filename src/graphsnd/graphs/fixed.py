@@ -13,7 +13,7 @@ from graphsnd.errors import InputError, check_agents, check_finite, check_intege
 from graphsnd.graphs import pairs
 from graphsnd.graphs.graph import Graph, check_edges
 from graphsnd.graphs.pairs import check_degree, check_labels
-from graphsnd.graphs.random import Device, integers, relabelled, resolve, source
+from graphsnd.graphs.random import Device, integers, resolve, source
 
 
 def complete(n: int, *, device: Device = None) -> Graph:
@@ -73,7 +73,6 @@ def circulant(
     *,
     shifts: Sequence[int] | None = None,
     seed: int | torch.Generator = 0,
-    relabel: bool = False,
     device: Device = None,
 ) -> Graph:
     r"""Return a ring with chords: agent i is joined to i + s and i - s modulo n for every shift s.
@@ -83,15 +82,15 @@ def circulant(
 
     The eigenvalues are known and it is the cheapest regular graph to build, but it is no expander at constant degree: a
     ball of radius r holds at most about r^(degree/2) agents. Agents next to each other in the numbering are joined
-    more often than others, so number them at random (``relabel``) where the mean over the edges shall estimate SND.
+    more often than others, so number them at random (:func:`relabelled`) where the mean over the edges shall estimate
+    SND.
 
     Args:
         n: The number of agents.
         degree: Draw distinct shifts at random for this degree, again until the graph is connected (degree 2 or more).
             An odd degree uses the shift n/2 and needs an even n.
         shifts: Shifts instead of a degree, distinct, in 1 .. n/2.
-        seed: An int, or a generator to advance, for the shifts and the numbering.
-        relabel: Number the agents at random, which makes it a sampling design.
+        seed: An int, or a generator to advance, for the shifts.
         device: Device of the graph; torch's default device when None.
 
     Raises:
@@ -116,8 +115,7 @@ def circulant(
     agents = torch.arange(n)[:, None]
     # The shift n/2 leads from both of its ends to the same edge; unique keeps one.
     keys = torch.unique(pairs.keys(agents, (agents + torch.tensor(steps)) % n, n))
-    graph = Graph._trusted(n, pairs.from_keys(keys, n).to(target), family="circulant")
-    return relabelled(graph, seed=generator, device=target) if relabel else graph
+    return Graph._trusted(n, pairs.from_keys(keys, n).to(target), family="circulant")
 
 
 def _groups(labels: Tensor | Sequence[Hashable]) -> Tensor:

@@ -94,7 +94,7 @@ class Graph(Edges):
 
     def __post_init__(self) -> None:
         n = check_agents(self.n)
-        edges = check_indices("edges", self.edges, n, columns=1)
+        edges = check_indices("edges", self.edges, n)
         fix = f"List a pair in one direction only. {EDGE_INDEX_HINT}"
         edges, weights = sort_edges(edges, self.weights, n, fix=fix)
         inclusion = None if self.inclusion is None else check_number("inclusion", self.inclusion, above=0, high=1)

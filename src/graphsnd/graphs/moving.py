@@ -48,7 +48,7 @@ class MovingGraph(Edges):
 
     def __post_init__(self) -> None:
         n = check_agents(self.n)
-        edges = check_indices("edges", self.edges, n, columns=1)
+        edges = check_indices("edges", self.edges, n)
         given = check_tensor("starts", self.starts, 1, "(observations + 1,)")
         starts = given.to(edges.device, torch.int64)
         ends = (starts.dim() == 1 and len(starts) > 1) and (int(starts[0]), int(starts[-1])) == (0, len(edges))

@@ -35,17 +35,14 @@ def repeats(values: Tensor) -> Tensor:
     return repeated
 
 
-def check_indices(name: str, edges: Any, n: int, *, columns: int) -> Tensor:
-    """Return pairs of agents as int64 ``[m, 2]``, in range and without self-loops; ``columns`` is the axis of the 2."""
-    symbolic = "(edges, 2)" if columns == 1 else "(2, edges)"
-    edges = check_tensor(name, edges, 0, symbolic)
-    if edges.dim() != 2 or edges.shape[columns] != 2:
-        transposed = edges.dim() == 2 and edges.shape[1 - columns] == 2
-        advice = EDGE_INDEX_HINT if columns == 1 else "For rows of pairs use Graph(n, edges)."
-        raise InputError(name, f"with shape {symbolic}", shape_of(edges), advice if transposed else "")
+def check_indices(name: str, edges: Any, n: int) -> Tensor:
+    """Return pairs of agents ``[m, 2]`` as int64, in range and without self-loops."""
+    edges = check_tensor(name, edges, 0, "(edges, 2)")
+    if edges.dim() != 2 or edges.shape[1] != 2:
+        raise InputError(name, "with shape (edges, 2)", shape_of(edges), EDGE_INDEX_HINT)
     if edges.dtype == torch.bool or edges.is_floating_point():
         raise InputError(name, "to have an integer dtype", edges.dtype, f"Convert with {name}.long().")
-    indices: Tensor = (edges if columns == 1 else edges.T).long()
+    indices: Tensor = edges.long()
     outside = ((indices < 0) | (indices >= n)).any(1)
     if bool(outside.any()):
         fix = "Number the agents from 0, or raise n."

@@ -13,8 +13,7 @@ from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.graph import normalised_weights, ratio
-from graphsnd.metric.moving import edge_sums
-from graphsnd.metric.pair_distances import embed_on
+from graphsnd.metric.pair_distances import edge_sums, embed_on
 from graphsnd.sums import mean
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
@@ -14,7 +17,6 @@ from graphsnd.behavior.points import Points
 from graphsnd.errors import MOST_EDGES, InputError
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.graph import check_graph, ratio
-from graphsnd.metric.moving import edge_lengths, relative_weights
 
 MOST_ROWS = math.isqrt(2 * MOST_EDGES)  # of a matrix: 16 GiB in double precision
 
@@ -25,7 +27,7 @@ def pairwise(
     *,
     graph: Graph | None = None,
     backend: str = "auto",
-) -> torch.Tensor:
+) -> Tensor:
     r"""Behavioural distances of all pairs of agents, or of the edges of a graph.
 
     .. math:: d(i,j) = \frac{1}{|O|} \sum_{o \in O} W_2(\pi_i(o), \pi_j(o)) \qquad (1)
@@ -70,7 +72,7 @@ def contributions(
     *,
     graph: Graph | MovingGraph | None = None,
     backend: str = "auto",
-) -> torch.Tensor:
+) -> Tensor:
     r"""Each agent's mean distance to all others, or to its neighbours in a graph.
 
     Over all pairs their mean is SND. On a graph, agent i has
@@ -122,6 +124,47 @@ def embed_on(
     return points
 
 
-def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.Tensor:
+def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> Tensor:
     """d(i, j) along the edges of points that are already embedded: ``[m]``, float64."""
     return kernels.edge_means(points, graph.edges.to(points.values.device), backend=backend)
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeSums:
+    """Sums over the edges of each observation, all float64 ``[observations]``."""
+
+    sums: Tensor  # of weight times distance, differentiable
+    weights: Tensor  # of the weights; both in units of the observation's largest weight, so that neither overflows
+
+    def each(self) -> Tensor:
+        """Return the Graph-SND of each observation, 0 without weight."""
+        return ratio(self.sums, self.weights)
+
+    def empty_share(self) -> float:
+        """Return the share of observations without weight; waits for the device."""
+        return float((self.weights == 0).double().mean())
+
+
+def edge_sums(points: Points, graph: MovingGraph, *, backend: str = "auto") -> EdgeSums:
+    """Return the sums over the edges of each observation; the graph is one on these agents and observations."""
+    graph = graph.to(points.parts[0].device)
+    weights = relative_weights(graph)
+    terms = edge_lengths(points, graph, backend=backend) * weights
+    # Each sum is in the order of its terms, whatever the threads.
+    add = partial(torch.segment_reduce, reduce="sum", offsets=graph.starts, initial=0, unsafe=True)
+    return EdgeSums(add(terms), add(weights))
+
+
+def edge_lengths(points: Points, graph: MovingGraph, *, backend: str = "auto") -> Tensor:
+    """Return the distances along all edges, float64 ``[m]``, differentiable."""
+    graph = graph.to(points.parts[0].device)
+    return kernels.ragged_edges(points, graph.edges, graph.starts, backend=backend)
+
+
+def relative_weights(graph: MovingGraph) -> Tensor:
+    """Return the weights of all edges ``[m]`` in units of the largest at their observation."""
+    if graph.weights is None:
+        return torch.ones(graph.m, dtype=torch.float64, device=graph.device)
+    weights = graph.weights.double()
+    units = torch.segment_reduce(weights.detach(), "max", offsets=graph.starts, initial=0, unsafe=True)
+    return ratio(weights, units[graph.owners()])

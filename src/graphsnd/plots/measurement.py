@@ -20,7 +20,7 @@ from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.graph import check_graph
 from graphsnd.graphs.pairs import from_keys, keys
 from graphsnd.metric import pairwise
-from graphsnd.metric.moving import edge_lengths
+from graphsnd.metric.pair_distances import edge_lengths
 from graphsnd.plots.clustering import Tree, cluster
 from graphsnd.plots.explorer import LIVE, agents_table, describe_omission, explorer_html, explorer_script, is_live
 from graphsnd.plots.intervals import estimate as draw_interval

@@ -188,7 +188,7 @@ def _build_team(description: dict[str, Any], tensors: dict[str, Tensor], file: P
 
 def _build_stacked(entry: dict[str, Any], tensors: dict[str, Tensor]) -> StackedTeam:
     options = dict(entry["head"])
-    kind = HEADS[options.pop("name")]
+    kind: Any = HEADS[options.pop("name")]
     own = {"log_std": tensors["head.log_std"]} if "head.log_std" in tensors else {}
     if own:
         options["batch"] = (entry["agents"],)

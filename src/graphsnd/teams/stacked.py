@@ -235,10 +235,6 @@ class StackedTeam(Team):
         """
         return self.head.bound(distance, *self.network.output_range())
 
-    def box(self) -> tuple[Tensor, Tensor]:
-        """Return ranges of the 2-Wasserstein coordinates of every agent's actions, each ``[agents, coordinates]``."""
-        return self.head._box(*self.network.output_range())
-
     def _evaluate(self, observations: Tensor) -> Behavior:
         return self.head.behavior(run_all(self.network, observations))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import combinations
 
 import pytest
@@ -13,7 +12,6 @@ from torch import distributions as D
 
 import graphsnd as gs
 from graphsnd.teams import as_team
-from graphsnd.teams.answers import evaluation_mode
 from graphsnd.teams.policies import Unroll
 
 FEATURES, ACTIONS, N = 4, 2, 3
@@ -43,19 +41,6 @@ def normalised() -> nn.Module:
     return nn.Sequential(nn.Linear(FEATURES, 8), nn.BatchNorm1d(8), nn.Flatten(1), nn.Linear(8, ACTIONS))
 
 
-class ActorCritic(nn.Module):
-    """Shaped like a policy of Stable-Baselines3: a flattening extractor, and a method that gives the distribution."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.extractor = nn.Flatten()
-        self.net = nn.Linear(FEATURES, ACTIONS)
-        self.log_std = nn.Parameter(torch.zeros(ACTIONS))
-
-    def get_distribution(self, observations: Tensor) -> D.Normal:
-        return D.Normal(self.net(self.extractor(observations)), self.log_std.exp())
-
-
 @pytest.mark.parametrize("make", [plain, normalised])
 def test_policies_are_given_rows(make) -> None:  # type: ignore[no-untyped-def]
     policies = [make().eval() for _ in range(N)]
@@ -73,13 +58,6 @@ def test_policies_are_given_rows(make) -> None:  # type: ignore[no-untyped-def]
         assert gs.measure(given, observations, design="matching:3", seed=1).value == pytest.approx(expected, rel=1)
     assert {len(shape) for shape in shapes} == {2}
     assert (35, FEATURES) in shapes
-
-
-def test_distributions_of_stable_baselines() -> None:
-    policies = [ActorCritic() for _ in range(N)]
-    behavior = gs.evaluate([lambda o, p=p: p.get_distribution(o) for p in policies], torch.randn(16, FEATURES))
-    assert isinstance(behavior, gs.Gaussian)
-    assert behavior.loc.shape == (16, N, ACTIONS)
 
 
 def test_batch_normalisation_uses_its_own_statistics_and_leaves_them_alone() -> None:
@@ -355,13 +333,6 @@ def test_policies_that_write_into_their_observations_write_into_a_copy() -> None
     assert torch.equal(observations, kept)
 
 
-def test_infinite_answers_do_not_hide_mixing() -> None:
-    for policy, refused in ((lambda o: torch.cat([o * torch.inf, o.sum(0).expand_as(o)], 1), "by itself|finite"),
-                            (lambda o: o.abs() * torch.inf, "finite")):  # fmt: skip
-        with pytest.raises(gs.InputError, match=refused):
-            gs.evaluate([policy] * 2, torch.randn(20, FEATURES))
-
-
 def test_equal_observations_settle_nothing() -> None:
     policies = [lambda o: o - o.mean(0), lambda o: o]
     team = as_team(policies)
@@ -398,15 +369,6 @@ def test_threads_that_share_modules_measure_the_same() -> None:
     assert all(part.training for module in modules for part in module.modules())
 
 
-def test_modes_are_restored_by_the_outermost_caller() -> None:
-    module = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
-    with evaluation_mode(module):
-        with evaluation_mode(module):
-            pass
-        assert not any(part.training for part in module.modules())
-    assert all(part.training for part in module.modules())
-
-
 def in_one_process(module: nn.Module) -> nn.Module:
     return nn.DataParallel(module)
 
@@ -439,31 +401,3 @@ def test_seats_are_in_the_order_of_the_policies() -> None:
     rows = [torch.stack([joint[seat] for seat in "abc"], 1) for _ in networks]
     expected = by_hand([f(o).flatten(0, 1).detach() for f, o in zip(networks.values(), rows, strict=True)])
     assert float(gs.snd(gs.evaluate(networks, joint, whole=True)).detach()) == pytest.approx(expected, rel=1e-6)
-
-
-@dataclass
-class Scaling:
-    """A policy without a hash."""
-
-    factor: float
-
-    def __call__(self, observations: Tensor) -> Tensor:
-        return self.factor * observations
-
-
-def test_policies_without_a_hash() -> None:
-    observations = torch.randn(5, ACTIONS)
-    expected = by_hand([observations, 3 * observations])
-    assert gs.measure([Scaling(1.0), Scaling(3.0)], observations).value == pytest.approx(expected, rel=1e-6)
-
-
-class Failing(nn.Linear):
-    def forward(self, _: Tensor) -> Tensor:
-        raise ValueError("no such input")
-
-
-def test_errors_of_batched_modules_name_the_policy_and_restore_modes() -> None:
-    modules = [Failing(FEATURES, ACTIONS) for _ in range(N)]
-    with pytest.raises(gs.InputError, match=r"policy 0.*ValueError: no such input"):
-        gs.measure(modules, torch.randn(5, FEATURES))
-    assert all(module.training for module in modules)
