@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -189,7 +189,7 @@ class Constant(Controller):
 
     design: Design | Graph | str = Complete()  # noqa: RUF009
 
-    through: ClassVar[bool] = False
+    through: bool = field(default=False, init=False, repr=False)
     value: ClassVar[float]
 
     def __post_init__(self) -> None:

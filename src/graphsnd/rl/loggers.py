@@ -74,7 +74,7 @@ class RunLoggers:
             numbers = {key: value for key, value in vars(named[name]).items() if isinstance(value, int | float)}
             del numbers["seed"]
             try:
-                log(numbers, numbers.pop("iteration"))
+                log(numbers, int(numbers.pop("iteration")))
             except OSError:
                 raise
             except Exception as error:  # packages and servers of others have errors of their own
