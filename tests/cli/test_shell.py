@@ -79,7 +79,7 @@ WRONG = [
         "Expected `--target` to be numbers above 0, unconstrained or homogeneous",
     ),
     ("train dispersion --target 0.3 --design nosuch:1", "Expected `--design` to be one of complete, "),
-    ("demo --seed -1", "Expected `--seed` to be an integer, at least 0, got -1."),
+    ("demo --agents 3", "Expected `--agents` to be at least 8, got 3."),
 ]
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def find_teams(paths: Sequence[Path]) -> list[Path]:
 
 
 def measure_checkpoints(
-    teams: list[Path], observations: Path | None, written: dict[str, Path | None], command: str, *,
+    teams: list[Path], observations: Path | None, written: dict[str, Path | None], *,
     as_json: bool, progress: Callable[[str], None], **options: Any,
 ) -> None:  # fmt: skip
     """Measure saved teams on the same observations; write a table, and CSV, figure and page where they are asked for.
@@ -54,7 +55,6 @@ def measure_checkpoints(
         teams: Their folders.
         observations: To show them; those beside the last team when None.
         written: Paths of csv, png and html; None where not wanted.
-        command: For the footer of the page.
         as_json: Whether to print JSON in place of the table.
         progress: Called with what is being done.
         options: Options of :func:`graphsnd.measure`.
@@ -91,7 +91,7 @@ def measure_checkpoints(
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows([COLUMNS, *rows])
         write_whole(written["csv"], buffer.getvalue())
-    _draw(rows, written, command, "/".join(shown.parts[-2:]), options["seed"])
+    _draw(rows, written, "/".join(shown.parts[-2:]))
     if as_json:
         about_all = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
         typer.echo(json.dumps({"checkpoints": about_all, "observations": shown.name}))
@@ -111,35 +111,31 @@ def _format(row: Sequence[Any]) -> tuple[str, ...]:
     return name, run, str(step), f"{value:.6g}", "" if low is None else f"[{low:.4g}, {high:.4g}]"
 
 
-def _draw(rows: list[tuple[Any, ...]], written: dict[str, Path | None], command: str, shown: str, seed: int) -> None:
-    if written["png"] is None and written["html"] is None:
-        return
+def _draw(rows: list[tuple[Any, ...]], written: dict[str, Path | None], shown: str) -> None:
     import numpy as np
 
-    from graphsnd import plots
-    from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
-    from graphsnd.plots.provenance import footer_lines
-    from graphsnd.plots.style import PHONE, styled_figure
+    from graphsnd.plots import over_time
+    from graphsnd.plots.page import Picture, Section, render_page
+    from graphsnd.plots.style import save_png, styled_figure
 
     runs: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:
         name = f"seed {row[1]}" if row[1].isdigit() else row[1]
         runs.setdefault(name or "SND", []).append(row)
-    with styled_figure(PHONE, 3.0) as figure:
-        steps = {name: [row[2] for row in mine] for name, mine in runs.items()}
-        bands = {name: np.array([row[3:] for row in mine], dtype=float).T for name, mine in runs.items()}
-        plots.over_time(steps, bands, ax=figure.subplots(), summary=tuple)
+    steps = {name: [row[2] for row in mine] for name, mine in runs.items()}
+    bands = {name: np.array([row[3:] for row in mine], dtype=float).T for name, mine in runs.items()}
+    draw = partial(over_time, steps, bands, summary=tuple)
     if written["png"] is not None:
-        plots.style.save_png(figure, written["png"])
+        with styled_figure(4.8, 3.6) as figure:
+            draw(ax=figure.subplots())
+        save_png(figure, written["png"])
     if written["html"] is not None:
-        picture = Picture(figure, "SND of each saved team over iterations, with its interval.")
-        table = HtmlTable(SHOWN, [_format(row) for row in rows])
+        picture = Picture("SND of each saved team over iterations, with its interval.", draw, height=3.6)
         lead = f"{len(rows)} saved {plural('team', len(rows))}, all on the same observations: {shown}."
         cards = []
         for at in sorted({min(row[2] for row in rows), max(row[2] for row in rows)}):
             values = [row[3] for row in rows if row[2] == at]
             note = f"mean of {len(values)} runs" if len(values) > 1 else ""
             cards.append((f"SND at iteration {at}", f"{sum(values) / len(values):.4g}", note))
-        sections = [Section("Every saved team", ABOUT, pictures=[picture], table=table)]
-        page = render_page("Diversity over training", lead, cards, sections, footer_lines(command, seed))
-        write_whole(written["html"], page)
+        section = Section("Every saved team", ABOUT, (picture,), SHOWN, [_format(row) for row in rows])
+        write_whole(written["html"], render_page("Diversity over training", lead, cards, [section]))

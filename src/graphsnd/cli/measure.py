@@ -14,15 +14,13 @@ import typer
 import graphsnd
 from graphsnd.cli import options as shared
 from graphsnd.cli.checkpoints import find_teams, measure_checkpoints
-from graphsnd.cli.options import check_output, check_pictures, list_written, repeat_command, show_path
+from graphsnd.cli.options import check_output, check_pictures, list_written, show_path
 from graphsnd.cli.progress import steps
 from graphsnd.errors import InputError, check_choice
 from graphsnd.files import write_whole
 
 if TYPE_CHECKING:
     from graphsnd.behavior import Distance
-    from graphsnd.cli.files import TeamFile
-    from graphsnd.designs import Design
     from graphsnd.estimation import Estimate
 
 # What the designs of designs.FORMS measure; here, because --help should not wait for torch, which designs need.
@@ -51,7 +49,6 @@ POLICY_HELP = (
 
 
 def measure(
-    context: typer.Context,
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -124,18 +121,16 @@ def measure(
         "design": chosen, "tol": tol, "rel_tol": rel_tol, "confidence": confidence, "distance": metric, "seed": seed,
     }  # fmt: skip
     names = [file.name for file in files]
-    command = repeat_command("measure", names, context.params | {"observations": observations})
     if teams:
         check_output("--csv", table, None, inputs=inputs, force=force)
         with steps(1 + len(teams)) as step, _hints():
             measure_checkpoints(
-                teams, observations, {"csv": table, "png": png, "html": html}, command,
+                teams, observations, {"csv": table, "png": png, "html": html},
                 as_json=as_json, progress=step, **options,
             )  # fmt: skip
         return
-    pictures = html is not None or png is not None
     title = names[0] if len(names) == 1 else f"{names[0]} ... {names[-1]} ({len(names)} files)"
-    with steps(4 if pictures else 2) as step:
+    with steps(3) as step:
         step("reading")
         if policy is None:
             source = read_team(files[0], observations)
@@ -153,9 +148,15 @@ def measure(
                 clusters=source.clusters,
                 **options,  # type: ignore[arg-type]
             )
-        if pictures:
-            step("measuring the pairs again")
-            _draw(source, chosen, metric, estimate, html, png, source=title, command=command, seed=seed)
+        if html is not None or png is not None:
+            step("drawing")
+            from graphsnd.plots.page import report, report_figure
+            from graphsnd.plots.style import save_png
+
+            if png is not None:
+                save_png(report_figure(estimate), png)
+            if html is not None:
+                write_whole(html, report(estimate, title=f"Behavioural diversity of {title}"))
     if as_json:
         typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))
         return
@@ -192,34 +193,10 @@ def parse_distance(text: str | None) -> Distance | None:
     return DISTANCES[text.lower()]
 
 
-def _draw(
-    file: TeamFile, design: Design | None, distance: Distance | None, estimate: Estimate, html: Path | None,
-    png: Path | None, **about: Any,
-) -> None:  # fmt: skip
-    """Write page and figure where they are asked for; ``about`` is what the page says of its making."""
-    import torch
-
-    from graphsnd import plots
-    from graphsnd.designs.design import as_design
-    from graphsnd.graphs import Graph, MovingGraph
-    from graphsnd.plots.measurement import measurement_figure, measurement_page, pair_distances
-    from graphsnd.plots.summary import summarise
-
-    # The same draw again.
-    drawn = as_design(design).draw(estimate.agents, torch.Generator().manual_seed(about["seed"]), file.positions)
-    graph = drawn if isinstance(drawn, Graph | MovingGraph) else None
-    pairs = pair_distances(file.evaluate(), graph, distance, estimate)
-    if png is not None:
-        plots.style.save_png(measurement_figure(pairs), png)
-    if html is not None:
-        write_whole(html, measurement_page(pairs, summarise(estimate), **about))
-
-
 def _show(title: str, estimate: Estimate, written: list[Path]) -> None:
     from rich.console import Console
 
-    from graphsnd.plots.summary import summarise
-    from graphsnd.plots.tables import lines_table
+    from graphsnd.plots.tables import lines_table, summarise
 
     console = Console()
     console.print(f"\n[bold]{show_path(Path(title))}[/bold]", highlight=False)

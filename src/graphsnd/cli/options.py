@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,8 +16,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and 
 Html = Annotated[Path | None, typer.Option(metavar="PATH", help="Write one self-contained page.")]
 Png = Annotated[Path | None, typer.Option(metavar="PATH", help="Write the figure.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files of another kind.")]
-# What does not change the numbers, and the files, which come first.
-NOT_REPEATED = ("files", "paths", "as_json", "html", "png", "table", "force")
 ANY = "any"  # what --ray means without an address
 # How files of each kind begin.
 KINDS = {
@@ -93,29 +90,6 @@ def list_written(paths: Iterable[Path]) -> None:
 
     for path in paths:
         Console(highlight=False).print(f"wrote {show_path(path)}", soft_wrap=True)
-
-
-def repeat_command(command: str, files: Iterable[str], options: dict[str, Any]) -> str:
-    """Return a command line without folders: enough to repeat what was done, nothing about the machine.
-
-    Args:
-        command: Such as ``measure``.
-        files: Names of its files.
-        options: By the names of the arguments, None or False where they were not given.
-
-    Example:
-        >>> repeat_command("measure", ["team.npz"], {"seed": 0, "json": True, "html": None})
-        'graphsnd measure team.npz --json --seed 0'
-    """
-    words = ["graphsnd", command, *files]
-    for name, value in sorted(options.items()):
-        if value is None or value is False or name in NOT_REPEATED:
-            continue
-        words.append(f"--{name.replace('_', '-')}")
-        if value is not True:
-            text = value.name if isinstance(value, Path) else f"{value:g}" if isinstance(value, float) else str(value)
-            words.append(text)
-    return shlex.join(words)
 
 
 def parse_device(name: str, *, here: bool = True) -> str:
