@@ -193,7 +193,7 @@ class DiversityControl(Companion):
     def _measure(self, group: Group, rows: Tensor, selections: Sequence[Selection], watch: Stopwatch) -> Measurement:
         """Measure one arm on rows ``[g, K, f]``."""
         policy = self.policy.controlled
-        with torch.set_grad_enabled(group.controller.through):
+        with torch.set_grad_enabled(group.controller.differentiable):
             with watch(f"policies:{group.arm}"):
                 asked = [each.agents for each in selections if each.agents is not None]
                 values = policy.deviation(rows, torch.stack(asked) if asked else None, group.rows)
@@ -242,7 +242,7 @@ class DiversityControl(Companion):
         return {
             f"control.{place}.{key}": part
             for place, state in enumerate(self.states)
-            for key, part in state.tensors().items()
+            for key, part in vars(state).items()
         }
 
 

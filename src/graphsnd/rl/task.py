@@ -15,7 +15,6 @@ from typing_extensions import Self
 
 from graphsnd import designs
 from graphsnd.control import Controller, DiCo, Homogeneous, Unconstrained
-from graphsnd.control.dico import Bootstrap
 from graphsnd.errors import MOST_AGENTS, InputError, check_choice, check_integer, check_type, number
 from graphsnd.rl.control import DiversityControl, Group, Run
 from graphsnd.rl.controlled import ControlledLearner, make_networks
@@ -140,10 +139,10 @@ class Task:
         return DiCo(
             torch.tensor(targets, dtype=torch.float64, device=device),
             tau=self.settings.tau,
-            bootstrap=Bootstrap(self.settings.bootstrap),
+            bootstrap=self.settings.bootstrap,
             bounds=self.settings.bounds,
             design=arm,
-            through=self.settings.through,
+            differentiable=self.settings.differentiable,
         )
 
     def to_dict(self) -> dict[str, Any]:
