@@ -15,9 +15,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from graphsnd.rl import Settings, Trainer
-from graphsnd.rl.control import DiversityControl
 from graphsnd.rl.controlled import ControlledLearner
 from graphsnd.rl.cuda import Stopwatch
+from graphsnd.rl.dico import DiversityControl
 from graphsnd.rl.independent import Block, IndependentLearner
 from graphsnd.rl.streams import hashed
 from graphsnd.rl.worlds import Navigation, SimpleSpread

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from graphsnd.control import ControlledPolicy
 from graphsnd.rl import Settings, Trainer
-from graphsnd.rl.adam import Adam
-from graphsnd.rl.control import DiversityControl
 from graphsnd.rl.controlled import ControlledLearner, can_fuse, largest_overflow, policy_losses
+from graphsnd.rl.dico import DiversityControl
+from graphsnd.rl.ppo import Adam
 from graphsnd.rl.rollout import Minibatch
 from graphsnd.teams.engine import PLAIN, Engine
 from tests.training import control_settings, control_task

@@ -83,7 +83,7 @@ def train(
     receives metrics.csv, a figure, a checkpoint, and a team for each run. Ctrl-C, SIGTERM and SIGHUP stop after the
     iteration that is running and save; --resume goes on from there.
     """
-    from graphsnd.rl.loggers import LOGGERS
+    from graphsnd.rl.log import LOGGERS
 
     for name in logger or ():
         check_choice("--logger", name, LOGGERS)

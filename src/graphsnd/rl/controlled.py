@@ -10,9 +10,8 @@ from torch import Tensor
 from graphsnd.control import ControlledPolicy
 from graphsnd.control.actions import ActionDistribution
 from graphsnd.control.policy import draw_runs
-from graphsnd.rl.adam import Adam
 from graphsnd.rl.fused import choose_engine
-from graphsnd.rl.ppo import clipped_loss
+from graphsnd.rl.ppo import Adam, clipped_loss
 from graphsnd.rl.roles import Critic, Learner, Policy
 from graphsnd.rl.rollout import Minibatch
 from graphsnd.rl.settings import Settings

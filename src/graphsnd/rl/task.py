@@ -16,9 +16,9 @@ from typing_extensions import Self
 from graphsnd import designs
 from graphsnd.control import Controller, DiCo, Homogeneous, Unconstrained
 from graphsnd.errors import MOST_AGENTS, InputError, check_choice, check_integer, check_type, number
-from graphsnd.rl.control import DiversityControl, Group, Run
 from graphsnd.rl.controlled import ControlledLearner, make_networks
-from graphsnd.rl.log import run_folder
+from graphsnd.rl.dico import DiversityControl, Group
+from graphsnd.rl.log import Run, run_folder
 from graphsnd.rl.roles import Method
 from graphsnd.rl.settings import BRIEF, Settings, check_different, largest_product
 from graphsnd.rl.streams import Streams

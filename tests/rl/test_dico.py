@@ -11,15 +11,15 @@ import torch
 from safetensors.torch import load_file
 
 import graphsnd as gs
-import graphsnd.rl.control as control_module
+import graphsnd.rl.dico as control_module
 from graphsnd import InputError
 from graphsnd.control import ControlledTeam, State, audit, audit_error, tracking_error
 from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Complete
 from graphsnd.rl import PRESETS, Trainer, train
 from graphsnd.rl.checkpoint import load_checkpoint, save_checkpoint
-from graphsnd.rl.control import DiversityControl, choose_observations, fill_up, find_positions
 from graphsnd.rl.cuda import Stopwatch
+from graphsnd.rl.dico import DiversityControl, choose_observations, fill_up, find_positions
 from graphsnd.rl.log import read_rows, run_folder
 from graphsnd.rl.rollout import Minibatch
 from graphsnd.rl.task import DISPERSION
