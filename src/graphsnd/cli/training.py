@@ -133,17 +133,18 @@ def run_grid(task: Task, out: Path, **options: Any) -> None:
                 last = seconds
                 typer.echo(f"{seconds:7.1f} s  {describe_grid(stacks, seconds, first)}", err=True)
 
-        result = train_grid(task, out, report=report, **options)
+        stacks, stopped = train_grid(task, out, report=report, **options)
     if rows := read_rows(out):
         list_written([out / STACKS, _show_rows(task, out, rows), out / "metrics.csv"])
-    if result.finished:
-        typer.echo(f"took {result.seconds:,.0f} s: {describe_grid(result.stacks, result.seconds)}", err=True)
+    seconds = perf_counter() - begin
+    if all(stack.state == "finished" for stack in stacks):
+        typer.echo(f"took {seconds:,.0f} s: {describe_grid(stacks, seconds)}", err=True)
     else:
-        console.print(grid_table(result.stacks, result.seconds, first))
-    if result.stopped:
+        console.print(grid_table(stacks, seconds, first))
+    if stopped:
         typer.echo(f"stopped; go on with: {_resume_command(out)}", err=True)
-        raise typer.Exit(128 + result.stopped)
-    failed = [stack for stack in result.stacks if stack.state == "failed"]
+        raise typer.Exit(128 + stopped)
+    failed = [stack for stack in stacks if stack.state == "failed"]
     if failed:
         fix = f"Try again with: {_resume_command(out)}"
         raise InputError("stacks", "to finish", f"{len(failed)} that failed", fix)
