@@ -7,11 +7,14 @@ from pathlib import Path
 from graphsnd.files import read_json
 from graphsnd.rl import Settings, Task
 
+RENAMED = {"through": "differentiable"}
+
 
 def read_task(path: Path) -> Task:
     """Return the task of a ``settings.json``, of version 1 or of this one.
 
     Version 1 had two kinds of files: ``graphsnd-training``, and ``graphsnd-control`` with ``targets`` and ``designs``.
+    Its setting ``through`` is ``differentiable`` now.
 
     Args:
         path: The file.
@@ -21,5 +24,6 @@ def read_task(path: Path) -> Task:
         return Task.from_dict(saved, path)
     arms = {"target": saved["targets"], "design": saved["designs"]} if saved["format"] == "graphsnd-control" else {}
     # The first files of controlled runs do not say bfloat16, because there was none.
-    settings = Settings(**({"bfloat16": False} if arms else {}) | saved["settings"])
+    given = {RENAMED.get(name, name): value for name, value in saved["settings"].items()}
+    settings = Settings(**({"bfloat16": False} if arms else {}) | given)
     return Task(saved["world"], saved["agents"], saved["options"], saved["seeds"], **arms, settings=settings)

@@ -16,8 +16,7 @@ from typing import TypeVar
 
 from graphsnd.errors import InputError
 from graphsnd.rl import Task
-from graphsnd.rl.control import Run
-from graphsnd.rl.log import Row, read_rows
+from graphsnd.rl.log import Row, Run, read_rows
 from paper.runner import Cells, Stacks, gather_stacks, train_cell
 from paper.shared.rollouts import one_thread
 

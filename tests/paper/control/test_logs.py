@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphsnd import InputError
-from graphsnd.rl.control import Run
+from graphsnd.rl.log import Run
 from paper.control.logs import gather_runs, list_missing, name_sources, read_histories, split_runs
 from paper.runner import Cells
 from tests.paper.control_rows import noisy, row, write_training

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from graphsnd import InputError
-from graphsnd.rl.control import Run
+from graphsnd.rl.log import Run
 from paper.control.logs import split_runs
 from paper.control.study import (
     PARTS,
