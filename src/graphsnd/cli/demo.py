@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphsnd.cli.options import Force, check_folder, show_path
-from graphsnd.cli.progress import steps
+from graphsnd.cli.options import list_written, steps
 
 TEAM = "team.npz"
 
@@ -17,7 +16,6 @@ TEAM = "team.npz"
 def demo(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write the page and the team.")] = Path("demo"),
     agents: Annotated[int, typer.Option(help="Team size, at least 8.")] = 100,
-    force: Force = False,
 ) -> None:
     """Measure a built-in team of 100 agents with four hidden roles.
 
@@ -31,7 +29,6 @@ def demo(
         from graphsnd.files import write_whole
         from graphsnd.plots.tables import lines_table, summarise
 
-        check_folder(out, {"index.html": "page", TEAM: "NPZ"}, force=force)
         team = graphsnd.plots.example_team(agents)
         # Names tell the hidden roles to people; no measure reads them.
         names = [f"{team.role_names[int(role)]}-{agent}" for agent, role in enumerate(team.roles)]
@@ -43,8 +40,7 @@ def demo(
         graphsnd.save_behavior(behavior, out / TEAM)
     console = Console(highlight=False)
     console.print(lines_table(summarise(estimate)))
-    console.print(f"[bold]{show_path(out / 'index.html')}[/bold]  who differs from whom, on one page")
-    console.print(f"[bold]{show_path(out / TEAM)}[/bold]  what each agent would do on 2,000 observations")
+    list_written([out / "index.html", out / TEAM])
     console.print("\nTry next:")
     file = shlex.quote(str(out / TEAM))
     console.print(f"graphsnd measure {file} --design bernoulli:0.1", soft_wrap=True, markup=False)
