@@ -7,8 +7,8 @@ answer; on a CPU at n = 4, 8 and 16, as in the paper, trained ones on n * 4096, 
 CPU all calls have one thread: small operations gain nothing from a second one, and wait for it wherever its core is
 busy.
 
-At paper scale a machine without a GPU keeps the times that the last result has of one, and nothing is timed again unless
-all of it is.
+At paper scale a machine without a GPU keeps the times that the last result has of one, and nothing is timed again
+unless all of it is.
 
 A speed-up is a ratio of mean times, full over sampled, in the same trials; see
 :func:`~paper.shared.stopwatch.speedup`. How many trials there are was fixed before measuring.
