@@ -32,7 +32,7 @@ from graphsnd.plots.provenance import collect_provenance, describe_hardware, fin
 from graphsnd.plots.style import png_bytes
 from graphsnd.plots.training import describe_grid
 from graphsnd.rl import Task, Trainer, train
-from graphsnd.rl.checkpoint import DESCRIPTION, has_checkpoint, load_checkpoint
+from graphsnd.rl.checkpoint import has_checkpoint, load_checkpoint
 from graphsnd.rl.grid import Stack, connect, run_stacks
 from graphsnd.rl.log import METRICS, read_rows
 from paper.control.actions import ACTIONS, write_actions
@@ -44,6 +44,7 @@ T = TypeVar("T")
 Stacks = Mapping[str, Task]
 RESULTS = Path(__file__).parent / "results"  # committed, of this checkout
 WORK = Path("runs/paper")
+DPI = 90  # of figures
 ABOUT, SIGNATURES = "about.json", "made.json"
 UNKNOWN, CHANGED = "unknown", ", changed"  # what a commit is called, or ends in
 
@@ -82,7 +83,7 @@ class Cells:
         out: Folder for logs and measurements that will be committed; ``results`` by default.
         step: Called with a cell's name as it begins.
         clean: Whether cells that were made by no known commit are made again.
-        again: Whether stacks are trained and files measured again that are there.
+        again: Whether stacks are trained again that are there.
         ray: Address of a Ray cluster that trains stacks of runs; None for this machine.
 
     Attributes:
@@ -147,6 +148,11 @@ class Cells:
         """Return where a file or folder of results is: in ``out`` where that has it, else among the committed ones."""
         return next((path for root in (self.out, self.results) if (path := root / name).exists()), None)
 
+    def earlier(self, kind: type[T]) -> T | None:
+        """Return the data of this experiment's last result at paper scale; None where there is none."""
+        path = self.find(f"{self.root.name}/{Scale.PAPER.value}.json")
+        return None if path is None else cast(T, decode(kind, read_result(path).data))
+
     def folder(self, name: str) -> Path:
         """Return a folder of a cell's own, for work that keeps checkpoints by itself, such as training."""
         path = self.root / name
@@ -206,8 +212,7 @@ def run(
     path, folder = result_path(out, experiment.name, scale), work / scale.value / experiment.name
     clean = scale is Scale.PAPER
     cells = Cells(folder, results=RESULTS, out=out, step=step, clean=clean, again=again, ray=ray)
-    lacking = clean and (stacks_to_train(experiment.stacks, cells) or files_to_measure(experiment.files, cells))
-    if path.is_file() and not again and not lacking:
+    if path.is_file() and not again and not (clean and _is_lacking(experiment, path, cells)):
         result = read_result(path)
         if not path.with_suffix(".png").is_file():
             draw(experiment, result, path)
@@ -235,13 +240,20 @@ def run(
     return result
 
 
+def _is_lacking(experiment: Experiment, path: Path, cells: Cells) -> bool:
+    """Return whether this machine can add to a finished result: trainings, or what a GPU fills."""
+    data = decode(experiment.data, read_result(path).data)
+    unfilled = torch.cuda.is_available() and not all(getattr(data, name) for name in experiment.on_gpu)
+    return unfilled or bool(stacks_to_train(experiment.stacks, cells))
+
+
 def draw(experiment: Experiment, result: Result, path: Path) -> None:
-    """Draw the figure of a result beside its JSON, in 256 colours: a third of the bytes, and enough for a diagram."""
+    """Draw the figure of a result beside its JSON, as wide as the page and in 128 colours: a fifth of the bytes."""
     from PIL import Image
 
     buffer = io.BytesIO()
-    with Image.open(io.BytesIO(png_bytes(experiment.figure(decode(experiment.data, result.data))))) as image:
-        small = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    with Image.open(io.BytesIO(png_bytes(experiment.figure(decode(experiment.data, result.data)), dpi=DPI))) as image:
+        small = image.convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     small.save(buffer, format="png", optimize=True)
     write_whole(path.with_suffix(".png"), buffer.getvalue())
 
@@ -346,12 +358,6 @@ def stacks_to_train(stacks: Stacks, cells: Cells) -> list[str]:
     return [name for name, task in stacks.items() if can and (cells.again or not _is_whole(name, task, cells))]
 
 
-def files_to_measure(names: Sequence[str], cells: Cells) -> list[str]:
-    """Return those that are missing, or all with ``cells.again``; none where there is no GPU to measure on."""
-    can = torch.cuda.is_available()
-    return [name for name in names if can and (cells.again or cells.find(name) is None)]
-
-
 def train_stacks(stacks: Stacks, names: Sequence[str], cells: Cells, *, device: str = "cuda") -> None:
     """Train some stacks one after the other, or as tasks of Ray, and leave their logs in ``cells.out``.
 
@@ -410,8 +416,8 @@ def _find_stack(name: str, task: Task, cells: Cells) -> Path | None:
     """
     for folder in (cells.out / name, cells.results / name):
         if (folder / METRICS).is_file():
-            path = folder / DESCRIPTION
-            if path.is_file() and read_task(path) != task:
+            path = folder / ABOUT
+            if path.is_file() and read_task(read_json(path, ABOUT)["task"]) != task:
                 raise InputError("results", f"with the stack {name}", f"the log of another task in {folder}")
             return folder
     return None
@@ -434,39 +440,11 @@ def _copy_log(task: Task, cells: Cells, cell: str, name: str, device: str) -> No
     about |= {"iterations": saved.iteration, "task": task.to_dict()}
     # Teams of independent policies are measured again; those of a controlled run would be too large to keep.
     teams = [] if task.target else [f"{name}/*" for name in task.run_names()]
-    for pattern in (DESCRIPTION, ACTIONS, *teams, METRICS):
+    for pattern in (ACTIONS, *teams, METRICS):
         for path in folder.glob(pattern):
             (target / path.relative_to(folder)).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target / path.relative_to(folder))
     write_whole(target / ABOUT, json.dumps(about, indent=1) + "\n")
-
-
-def read_or_measure(
-    name: str, make: Callable[[], T], kind: type[T], cells: Cells, *, here: bool, seeds: Sequence[int] = ()
-) -> tuple[dict[str, Any], T] | None:
-    """Return provenance and value of ``results/<name>``; where it is missing, or again, measure and write it.
-
-    Args:
-        name: Path of a JSON file below the folder of results.
-        make: Measures it, cell by cell.
-        kind: Type of what it returns.
-        cells: Where results are.
-        here: Whether this machine can measure it. If not, a file that is missing gives None.
-        seeds: Seeds that it uses, for the file.
-    """
-    path = cells.find(name)
-    if here and (cells.again or path is None):
-        begun, spared, begin, value = len(cells.made), cells.spared, perf_counter(), make()
-        command = f"python -m paper run {cells.root.name} --scale paper"
-        about = date_provenance(collect_provenance(command), cells.made[begun:]) | {"seeds": list(seeds)}
-        about["took_s"] = round(perf_counter() - begin + cells.spared - spared, 1)
-        path = cells.out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps({"provenance": about, "value": value}, default=asdict) + "\n")
-    if path is None:
-        return None
-    read = decode(dict[str, Any], read_json(path, name))
-    return read["provenance"], cast(T, decode(kind, read["value"]))
 
 
 def _read_cell(path: Path, kind: Any) -> Cell | None:
@@ -522,5 +500,17 @@ def _origin_of(source: str, roots: Sequence[Path]) -> dict[str, Any] | None:
         return None
     about = decode(dict[str, Any], read_json(path, path.name))
     about = about.get("provenance", about)
-    keys = ("command", "date", "commit", "dirty", "tree", "hardware", "versions", "seeds", "device", "took_s")
+    keys = (
+        "command",
+        "date",
+        "commit",
+        "dirty",
+        "tree",
+        "hardware",
+        "versions",
+        "seeds",
+        "device",
+        "took_s",
+        "sources",
+    )
     return {key: about[key] for key in keys if key in about}

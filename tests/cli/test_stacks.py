@@ -13,7 +13,7 @@ import graphsnd.rl
 from graphsnd.cli.app import app
 from graphsnd.plots.training import describe_grid, grid_table
 from graphsnd.rl import Settings, Task
-from graphsnd.rl.grid import Stack, TrainedGrid
+from graphsnd.rl.grid import Stack
 from graphsnd.rl.log import Row, read_rows
 
 SMALL = (
@@ -63,10 +63,10 @@ def test_an_address_and_a_device_reach_the_cluster(
 ) -> None:
     given: dict[str, Any] = {}
 
-    def fake(task: Any, folder: Path, **options: Any) -> TrainedGrid:
+    def fake(task: Any, folder: Path, **options: Any) -> Any:
         given.update(options)
         (folder / "metrics.csv").write_text(",".join(Row.__dataclass_fields__) + "\n")
-        return TrainedGrid((Stack("0", task, folder, state="failed", error="boom"),), 1.0, "cpu")
+        return (Stack("0", task, folder, state="failed", error="boom"),), 0
 
     monkeypatch.setattr(graphsnd.rl, "train_grid", fake)
     result = run("train", *SMALL, "--device", "cuda", *words, "--out", str(tmp_path))
@@ -88,11 +88,11 @@ def test_one_table_has_progress_time_left_and_failures() -> None:
     folder = Path("nowhere")
     stacks = [
         Stack("0", TASK, folder, 10, "finished"),
-        Stack("1", TASK, folder, 4, "running", losses=2),
+        Stack("1", TASK, folder, 4, "running"),
         Stack("2", TASK, folder, 1, "failed", error="OSError:\n no space"),
         Stack("3", TASK, folder),
     ]
-    told = "1 of 4 stacks finished, 1 running, 1 waiting, 1 failed, 15 of 40 iterations, 2 lost workers"
+    told = "1 of 4 stacks finished, 1 running, 1 waiting, 1 failed, 15 of 40 iterations"
     assert describe_grid(stacks, 10.0) == f"{told}, about 16.7 s left"
     assert describe_grid(stacks, 10.0, before=10) == f"{told}, about 50.0 s left"
     assert describe_grid(stacks, 10.0, before=15) == told

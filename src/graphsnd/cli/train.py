@@ -287,14 +287,13 @@ def _run_grid(task: Task, folder: Path, **options: Any) -> None:
                 last = seconds
                 typer.echo(f"{seconds:7.1f} s  {describe_grid(stacks, seconds, before)}", err=True)
 
-        result = train_grid(task, folder, report=report, **options)
+        stacks, stopped = train_grid(task, folder, report=report, **options)
     _show_results(task, folder, [folder / STACKS])
-    console.print(grid_table(result.stacks, result.seconds, before or 0))
-    if result.stopped:
+    console.print(grid_table(stacks, perf_counter() - begin, before or 0))
+    if stopped:
         typer.echo(f"stopped; go on with: {_resume_command(folder)}", err=True)
-        raise typer.Exit(128 + result.stopped)
-    if not result.finished:
-        failed = sum(stack.state == "failed" for stack in result.stacks)
+        raise typer.Exit(128 + stopped)
+    if failed := sum(stack.state == "failed" for stack in stacks):
         raise InputError("stacks", "to finish", f"{failed} that failed", f"Try again with: {_resume_command(folder)}")
 
 
