@@ -29,16 +29,16 @@ Row = tuple[str, int, float, float | None, float | None]
 def measure(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="A file of arrays, a saved team, or with --policy state dicts."),
+        typer.Argument(metavar="FILE", help="A file of arrays, a saved team, or with --policy state dicts."),
     ],
     design: Annotated[
         str | None,
         typer.Option(metavar="DESIGN", show_default="complete", help="Which pairs to measure: see above."),
     ] = None,
     tol: Annotated[
-        float | None, typer.Option(metavar="X", help="Draw until the interval is this narrow: its half-width.")
+        float | None, typer.Option(metavar="X", help="Draw until the half-width of the interval is at most X.")
     ] = None,
-    rel_tol: Annotated[float | None, typer.Option(metavar="X", help="The same, relative to SND: 0.01 is 1%.")] = None,
+    rel_tol: Annotated[float | None, typer.Option(metavar="X", help="The same, relative to SND: 0.01 for 1%.")] = None,
     distance: Annotated[
         str | None,
         typer.Option(
@@ -75,7 +75,7 @@ def measure(
     FILE is one of these:
       team.npz         arrays, also .safetensors or .pt
       runs/nav/seed-0  a saved team, with --observations or those beside it
-      ckpts/*.pt       state dicts, one per agent, with --policy and --observations
+      ckpts/*.pt       state dicts, one per agent: needs --policy, --observations
       runs/nav         several saved teams: a table of SND over training
 
     \b

@@ -125,7 +125,7 @@ def draw_tree(ax: Axes, given: Distances, groups: Array | None = None) -> None:
         dendrogram(given.links, ax=ax, no_labels=True, link_color_func=colour)
     for collection in ax.collections:
         collection.set_linewidth(0.9)
-    ax.set(xlim=(0, 10 * len(given.names)), ylim=(0, given.links[-1, 2] or 1.0))
+    ax.set(xlim=(0, 10 * len(given.names)), ylim=(0, 1.04 * given.links[-1, 2] or 1.0))
     ax.set_axis_off()
 
 
@@ -234,7 +234,13 @@ def contributions(
     with drawing(ax, 5.9, 3.4) as axes:
         draw_bars(axes, given.contributions, given.names, groups)
         mean = float(given.contributions.mean())
-        axes.axhline(mean, color=shade(INK), linewidth=1, linestyle=DASHES, label=f"mean over agents: SND {mean:.3g}")
+        axes.axhline(
+            mean,
+            color=shade(INK),
+            linewidth=1,
+            linestyle=DASHES,
+            label=f"mean over agents{': SND' * given.complete} {mean:.3g}",
+        )
         axes.legend(loc="upper right")
         axes.set_ylabel(f"mean distance  [{given.unit}]")
         axes.set_ylim(0, 1.15 * given.contributions.max() or 1.0)  # room for the legend
