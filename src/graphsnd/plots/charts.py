@@ -9,9 +9,9 @@ import numpy as np
 
 from graphsnd.estimation import Estimate
 from graphsnd.plots.distances import Array, Distances, behaviour_map, describe_unit
-from graphsnd.plots.formatting import escape
 from graphsnd.plots.intervals import interval_bars
 from graphsnd.plots.style import GROUP_COLOURS, MIDDLE
+from graphsnd.plots.tables import escape
 
 GREY = "#8A94A0"
 LONG = 16  # characters of a name along an axis at most
