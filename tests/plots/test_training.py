@@ -37,7 +37,7 @@ def test_curves_show_mean_and_range_over_seeds(tmp_path: Path) -> None:
     assert band[:, 1].max() == pytest.approx(2.4)
     np.testing.assert_array_equal(diversity.lines[0].get_xdata(), [4, 8])
     np.testing.assert_allclose(diversity.lines[1].get_ydata(), [0.43, 0.83])
-    assert [text.get_text() for text in diversity.get_legend().get_texts()] == ["all pairs", "sampled pairs"]
+    assert [text.get_text() for text in diversity.get_legend().get_texts()] == ["all pairs", "sampled"]
     for ax in figure.axes:
         assert ax.get_xlabel() == "iteration"
         assert ax.get_ylabel()
@@ -89,7 +89,7 @@ def _control_rows(*keys: tuple[str, float | None]) -> list[Row]:
 
 def test_the_figure_shows_audit_belief_target_and_reward() -> None:
     diversity, errors, reward = training_figure(_control_rows(("full", 0.1), ("unconstrained", None))).axes
-    target, audit, belief, free = diversity.lines
+    audit, belief, free, target = diversity.lines
     assert set(np.atleast_1d(target.get_ydata())) == {0.1}
     np.testing.assert_allclose(audit.get_ydata(), [0.11 + 0.2 / i for i in range(1, 13)])
     np.testing.assert_allclose(belief.get_ydata(), [0.101] * 12)

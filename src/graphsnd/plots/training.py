@@ -24,11 +24,8 @@ SHOWN = 20  # stacks in a table
 HELD = {"applied", "audit_error", "tracking_error"}  # columns that mean something where a target is held
 # By title, the label of the axis, and the columns that are drawn with what each is called.
 PANELS: dict[str, tuple[str, dict[str, str]]] = {
-    "Diversity": (
-        "SND",
-        {"snd": "all pairs", "graph_snd": "sampled pairs", "audit": "all pairs", "applied": "controller's belief"},
-    ),
-    "Off target": ("relative error", {"audit_error": "all pairs", "tracking_error": "controller's belief"}),
+    "Diversity": ("SND", {"snd": "all pairs", "graph_snd": "sampled", "audit": "all pairs", "applied": "belief"}),
+    "Off target": ("relative error", {"audit_error": "all pairs", "tracking_error": "belief"}),
     "Solved in rollouts": ("share of agents, when rollouts end", {"solved": ""}),
     "Reward": ("mean reward of a step", {"reward": ""}),
 }
@@ -37,7 +34,7 @@ PANELS: dict[str, tuple[str, dict[str, str]]] = {
 def training_figure(rows: Sequence[Row]) -> Figure:
     """Return diversity, reward and what else was logged over iterations: means and ranges over seeds.
 
-    What a controller believes is its estimate times the scale, which says little about diversity (see
+    "Belief" is a controller's estimate times the scale, which says little about diversity (see
     :func:`~graphsnd.control.tracking_error`); SND over all pairs was not fed back.
 
     Args:
@@ -50,11 +47,13 @@ def training_figure(rows: Sequence[Row]) -> Figure:
             if title == "Off target":  # errors below a thousandth are all the same to the eye
                 ax.set(yscale="log", ylim=(1e-3, None))
                 ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
-            for target in {row.target for row in rows} - {None} if title == "Diversity" else ():
-                ax.axhline(target, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
             steps = {name: list(values) for name, values in named.items()}
             bands = {name: np.array([*values.values()]).T for name, values in named.items()}
             over_time(steps, bands, ax=ax, summary=tuple, ylabel=PANELS[title][0], title=title)
+            if title == "Diversity":
+                ax.set_ylim(0)
+                for target in {row.target for row in rows} - {None}:
+                    ax.axhline(target, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
         if seeds > 1:
             figure.supxlabel(f"mean and range over {seeds} seeds", fontsize=9, x=0.01, ha="left")
         return figure
