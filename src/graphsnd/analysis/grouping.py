@@ -120,7 +120,7 @@ def roles(
           3 like eve: dan, eve, fay
     """
     seed = check_integer("seed", seed, "to be an integer, at least 0", low=0)
-    check_type("source", source, Behavior | Estimate, "to be a Behavior or an Estimate")
+    check_type("source", source, (Behavior, Estimate), "to be a Behavior or an Estimate")
     names = source.names or tuple(map(str, range(source.agents)))
     if isinstance(source, Estimate):
         measured = source.matrix()
