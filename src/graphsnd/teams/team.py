@@ -50,7 +50,6 @@ class Team(Named, ABC):
     proportional: bool = True
     whole: bool = False
     parts: Parts | None = None  # of observations that are several arrays
-    _promised_agents: int | None = None  # where an answer could hold another number of agents than was said
 
     def evaluate(self, observations: Tensor) -> Behavior:
         """Return what every agent would do on every observation.
@@ -66,17 +65,9 @@ class Team(Named, ABC):
         """
         observations = self.read_observations(observations)
         self._check_features(observations)
-        lead = tuple(observations.shape[: -self.feature_dims])
-        if not math.prod(lead):
+        if not math.prod(observations.shape[: -self.feature_dims]):
             raise InputError("observations", "to hold at least one observation", shape_of(observations))
         behavior = self._evaluate(observations)
-        # Without this, a module that forgets the agents axis would have its last batch axis taken for the team.
-        promised = self._promised_agents
-        if tuple(behavior.batch_shape) != lead or behavior.agents != (promised or behavior.agents):
-            expected = f"to answer with shape {(*lead, promised or 'agents', '...')}"
-            got = f"{(*behavior.batch_shape, behavior.agents, '...')}"
-            fix = "Pass single policies as a list; a stacked module adds the agents axis."
-            raise InputError("team", expected, got, fix)
         return behavior if self._names is None else behavior.with_names(self._names)
 
     def read_observations(self, observations: Any) -> Tensor:
