@@ -125,9 +125,6 @@ FILES: list[tuple[str, Callable[[Path, Any], Any], list[Any]]] = [
     ("team", lambda folder, team: team.save(folder), [
         make(GENERATOR) for kind, make in TEAMS.items() if "stacked" not in kind
     ]),
-    ("about", lambda folder, about: StackedTeam(NETWORK, CategoricalHead(3), about=about).save(folder), [
-        {"weights": torch.zeros(2)}, {"nan": float("nan")},
-    ]),
     ("path", lambda folder, path: gs.Team.load(folder / path, policy=lambda: nn.Linear(2, 2)), ["none", "a\0b"]),
     ("path", lambda folder, path: gs.Team.load(folder / path), ["none"]),
     ("path", lambda folder, files: gs.Team.load(files, policy=lambda: nn.Linear(2, 2)), [[]]),

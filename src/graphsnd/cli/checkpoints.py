@@ -29,7 +29,7 @@ def find_teams(paths: Sequence[Path]) -> list[Path]:
     Raises:
         InputError: For several paths of which one holds no saved team.
     """
-    from graphsnd.teams.saved import DESCRIPTION
+    from graphsnd.teams.files import DESCRIPTION
 
     if len(paths) == 1 and (not paths[0].is_dir() or (paths[0] / DESCRIPTION).is_file()):
         return []
@@ -62,7 +62,7 @@ def measure_checkpoints(
     import graphsnd
     from graphsnd.cli.files import read_team
     from graphsnd.plots.tables import table
-    from graphsnd.teams.saved import OBSERVATIONS
+    from graphsnd.teams.files import OBSERVATIONS
 
     beside = [team / OBSERVATIONS for team in teams if (team / OBSERVATIONS).is_file()]
     if observations is None and not beside:

@@ -162,7 +162,7 @@ class Team(Named, ABC):
         Raises:
             InputError: Unless it is a stacked or a controlled team: other policies are code, and nothing is pickled.
         """
-        from graphsnd.teams.saved import save
+        from graphsnd.teams.files import save
 
         save(self, path)
 
@@ -194,7 +194,7 @@ class Team(Named, ABC):
             ...     Team.load(folder, policy=lambda: nn.Linear(4, 2)).names
             ('agent_0', 'agent_1', 'agent_2')
         """
-        from graphsnd.teams.saved import load, load_policies
+        from graphsnd.teams.files import load, load_policies
 
         if policy is not None:
             return load_policies(path, policy, entry=entry, device=device)
