@@ -18,7 +18,7 @@ from graphsnd.integrations.probe import Probe
 from graphsnd.integrations.torchrl_env import WorldEnv as WorldEnv
 from graphsnd.teams.answers import evaluation_mode, map_tensors, tensors_of
 from graphsnd.teams.joint import JointTeam
-from graphsnd.teams.parts import by_dims
+from graphsnd.teams.parts import Part, Parts
 from graphsnd.teams.team import Team
 
 __all__ = ["ActorTeam", "DiversityCallback", "WorldEnv"]
@@ -42,7 +42,7 @@ class KeyedTeam(Team):
         if isinstance(feature_dims, Mapping) and not dims.keys() <= set(keys):
             raise InputError("feature_dims", f"by what the actor reads, {list(keys)}", list(dims))
         self.observation_keys = tuple(keys)
-        self.parts = by_dims({key: dims.get(key, 1) for key in keys}) if len(keys) > 1 else None
+        self.parts = Parts({key: Part(dims.get(key, 1)) for key in keys}) if len(keys) > 1 else None
         self.feature_dims = 1 if self.parts else next(iter(dims.values()), 1)
 
     def join_parts(self, observations: Any) -> Any:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import Named, stack_agents
-from graphsnd.errors import InputError, as_tensor, check_tensor, describe, plural, shape_of
+from graphsnd.errors import InputError, as_tensor, check_index, check_tensor, plural, shape_of
 from graphsnd.teams.parts import Parts
 
 
@@ -134,8 +134,10 @@ class Team(Named, ABC):
             fix = "Pool leading dimensions with observations.flatten(0, -2)."
             raise InputError("observations", expected, shape_of(observations), fix)
         self._check_features(observations)
-        agents = as_tensor(agents)
-        self._check_agents(agents, len(observations))
+        agents = check_tensor("agents", agents, 2, "(observations, k)")
+        if len(agents) != len(observations) or not agents.numel():
+            raise InputError("agents", f"with shape ({len(observations)}, k), k at least 1", shape_of(agents))
+        check_index("agents", agents, self.agents)
         return self._partial(observations, agents)
 
     @abstractmethod
@@ -198,9 +200,7 @@ class Team(Named, ABC):
 
         if policy is not None:
             return load_policies(path, policy, entry=entry, device=device)
-        if not isinstance(path, str | os.PathLike):
-            raise InputError("policy", "to be given with several files", None, "It makes the module of each of them.")
-        return load(path, device=device)
+        return load(path, device=device)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self.agents}, observation_features={self.observation_features})"
@@ -211,21 +211,10 @@ class Team(Named, ABC):
         return team_html(self)
 
     def _check_features(self, observations: Tensor) -> None:
-        if not observations.shape[-1]:
-            raise InputError("observations", "with at least one feature", shape_of(observations))
         features = self.observation_features
         if features is not None and observations.shape[-1] != features:
             expected = f"with {features} {plural('feature', features)} in the last axis"
             raise InputError("observations", expected, shape_of(observations))
-
-    def _check_agents(self, agents: Tensor, observations: int) -> None:
-        given = isinstance(agents, Tensor) and agents.dtype == torch.int64 and agents.dim() == 2
-        if not given or len(agents) != observations or not agents.shape[1]:
-            expected = f"to be an int64 tensor with shape ({observations}, k), k at least 1"
-            raise InputError("agents", expected, describe(agents))
-        low, high = torch.stack(agents.aminmax()).tolist()
-        if low < 0 or high >= self.agents:
-            raise InputError("agents", f"in 0 .. {self.agents - 1}", f"values from {low} to {high}")
 
 
 def tensors_in(module: nn.Module) -> dict[str, Tensor]:
