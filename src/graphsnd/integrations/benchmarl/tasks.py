@@ -13,7 +13,7 @@ from benchmarl.environments import Task, VmasClass
 from benchmarl.utils import _read_yaml_config
 
 from graphsnd.errors import require
-from graphsnd.integrations.torchrl_env import WorldEnv
+from graphsnd.integrations.torchrl import WorldEnv
 from graphsnd.rl.worlds.parse import BATCHED, parse_world
 from graphsnd.rl.worlds.world import Discrete
 
