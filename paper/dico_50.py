@@ -71,12 +71,6 @@ WHOLE: Stacks = {
     for target in TARGETS
     for run in control_task(AGENTS, (target,), (BERNOULLI, REFERENCE), (seed,), settings=FULL).runs()
 }
-# Two of those again, rounded to TF32 in place of bfloat16.
-FINE: Stacks = {
-    name.replace("full", "tf32"): replace(task, settings=FULL.replace(bfloat16=False))
-    for name, task in WHOLE.items()
-    if name.endswith("target-0.12-seed-0")
-}
 # The paper's Table 7: applied SND with its standard error, and milliseconds of a call. What ours are compared with.
 PAPER_APPLIED = {
     (BERNOULLI, 0.12): (0.12032, 1.2e-4), (BERNOULLI, 0.14): (0.140354, 7.3e-5), (BERNOULLI, 0.15): (0.150261, 1.1e-5),
@@ -128,24 +122,20 @@ class Data:
     step: StepShare | None = None
     on_gpu: MetricTimes | None = None  # the loop where the paper timed it
     twins: tuple[Twin, ...] = ()  # runs on all observations, and the same on some
-    rounding: tuple[Twin, ...] = ()  # runs in TF32, and the same in bfloat16
 
 
 def run(scale: Scale, cells: Cells) -> Outcome:
     """Read the runs that are there, or train a smaller study; then measure what is beside it."""
     size, more = SIZES[scale], dict[str, Any]()
     if scale is Scale.PAPER:
-        (full, folders), (few, others), (fine, last) = (gather_runs(each, cells) for each in (WHOLE, ECONOMICAL, FINE))
+        (full, folders), (few, others) = (gather_runs(each, cells) for each in (WHOLE, ECONOMICAL))
         study = summarise_study(size.task, size.window, full, describe_protocol(size.task))
-        more = {
-            "twins": compare_protocols(full, few, size.window),
-            "rounding": compare_protocols(fine, full, size.window),
-        }
+        more["twins"] = compare_protocols(full, few, size.window)
         ratios = [action for folder in folders for action in actions.read_actions(folder)]
         make_times = partial(calls.time_calls, **_timed(size), device=torch.device("cuda"))
         timed = read_or_measure(GPU_FILE, make_times, MetricTimes, cells, here=torch.cuda.is_available())
         more["on_gpu"] = timed and timed[1]
-        sources = name_sources(folders + others + last, cells) + (f"results/{GPU_FILE}",) * (timed is not None)
+        sources = name_sources(folders + others, cells) + (f"results/{GPU_FILE}",) * (timed is not None)
     else:
         histories, folders = train_small(size.task, cells)
         study = summarise_study(size.task, size.window, histories)
@@ -357,7 +347,7 @@ def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
 
 
 TITLE = "Fifty agents at three diversities, full against sampled"
-STACKS = {**ECONOMICAL, **WHOLE, **FINE}
+STACKS = {**ECONOMICAL, **WHOLE}
 EXPERIMENT = Experiment(
     "dico-50", TITLE, run, lambda data: draw_study(data.study, data.faulty), Data, STACKS, (GPU_FILE,)
 )

@@ -32,7 +32,7 @@ from graphsnd.plots.provenance import collect_provenance, describe_hardware, fin
 from graphsnd.plots.style import png_bytes
 from graphsnd.plots.training import describe_grid
 from graphsnd.rl import Task, Trainer, train
-from graphsnd.rl.checkpoint import DESCRIPTION, has_checkpoint, load_checkpoint
+from graphsnd.rl.checkpoint import has_checkpoint, load_checkpoint
 from graphsnd.rl.grid import Stack, connect, run_stacks
 from graphsnd.rl.log import METRICS, read_rows
 from paper.control.actions import ACTIONS, write_actions
@@ -44,6 +44,7 @@ T = TypeVar("T")
 Stacks = Mapping[str, Task]
 RESULTS = Path(__file__).parent / "results"  # committed, of this checkout
 WORK = Path("runs/paper")
+DPI = 100  # of figures
 ABOUT, SIGNATURES = "about.json", "made.json"
 UNKNOWN, CHANGED = "unknown", ", changed"  # what a commit is called, or ends in
 
@@ -236,12 +237,12 @@ def run(
 
 
 def draw(experiment: Experiment, result: Result, path: Path) -> None:
-    """Draw the figure of a result beside its JSON, in 256 colours: a third of the bytes, and enough for a diagram."""
+    """Draw the figure of a result beside its JSON, as wide as the page and in 64 colours: a sixth of the bytes."""
     from PIL import Image
 
     buffer = io.BytesIO()
-    with Image.open(io.BytesIO(png_bytes(experiment.figure(decode(experiment.data, result.data))))) as image:
-        small = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    with Image.open(io.BytesIO(png_bytes(experiment.figure(decode(experiment.data, result.data)), dpi=DPI))) as image:
+        small = image.convert("RGB").quantize(64, dither=Image.Dither.NONE)
     small.save(buffer, format="png", optimize=True)
     write_whole(path.with_suffix(".png"), buffer.getvalue())
 
@@ -410,8 +411,8 @@ def _find_stack(name: str, task: Task, cells: Cells) -> Path | None:
     """
     for folder in (cells.out / name, cells.results / name):
         if (folder / METRICS).is_file():
-            path = folder / DESCRIPTION
-            if path.is_file() and read_task(path) != task:
+            path = folder / ABOUT
+            if path.is_file() and read_task(read_json(path, ABOUT)["task"]) != task:
                 raise InputError("results", f"with the stack {name}", f"the log of another task in {folder}")
             return folder
     return None
@@ -434,7 +435,7 @@ def _copy_log(task: Task, cells: Cells, cell: str, name: str, device: str) -> No
     about |= {"iterations": saved.iteration, "task": task.to_dict()}
     # Teams of independent policies are measured again; those of a controlled run would be too large to keep.
     teams = [] if task.target else [f"{name}/*" for name in task.run_names()]
-    for pattern in (DESCRIPTION, ACTIONS, *teams, METRICS):
+    for pattern in (ACTIONS, *teams, METRICS):
         for path in folder.glob(pattern):
             (target / path.relative_to(folder)).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target / path.relative_to(folder))

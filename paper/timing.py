@@ -31,6 +31,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.figures import make_log
+from benchmarks.timing import Clock
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
@@ -194,7 +195,7 @@ def measure(size: Size, team: Gaussian, seed: int = GRAPH_SEED) -> Row:
     with one_thread() if device.type == "cpu" else nullcontext():
         _warm(team, fused)
         trials = dict.fromkeys(loops, size.trials) | dict.fromkeys(fused, size.fused_trials)
-        return Row(**vars(size), calls=take_turns(loops | fused, trials=trials, device=device))
+        return Row(**vars(size), calls=take_turns(loops | fused, trials=trials, clock=Clock(device, wall=True)))
 
 
 def loop_calls(team: Gaussian, size: Size, seed: int = GRAPH_SEED) -> dict[str, Call]:

@@ -273,9 +273,6 @@ def test_different_observations_are_pooled_by_group() -> None:
     [
         (7, None, "environment"),
         (lambda: gymnasium.make_vec("CartPole-v1", num_envs=2), None, "one PettingZoo or Gymnasium environment"),
-        (spread, [None], "one for each of agent_0"),
-        (lambda: gymnasium.make("CartPole-v1"), {}, "one for each agent, got none"),
-        (spread, {"agent_0": None, "agent_1": None}, "'agent_2'.*None"),
         (spread, linear(0), "Categorical"),
         (spread, lambda o: "up", "agent_0"),
     ],

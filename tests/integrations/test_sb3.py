@@ -511,10 +511,7 @@ def callback_of(models: Any) -> Any:
 
 
 BAD = {
-    "one model": (lambda: callback_of(population("A2C", 1)), "models"),
     "no model": (lambda: team_of({}), "policies"),
-    "names": (lambda: team_of(dict(zip((1, "1"), population("A2C", 2).values(), strict=True))), "models"),
-    "no policy": (lambda: team_of([object()]), "models"),
     "spaces": (lambda: team_of([population("A2C", 1)["m0"], population("PPO", 1)["m0"]]), "models"),
     "actions of a memory": (lambda: team_of(recurrent(2), deterministic=True), "deterministic"),
     "callback of a memory": (lambda: callback_of(recurrent(2)), "models"),

@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 from graphsnd.rl import Task, train
-from graphsnd.rl.control import Run
-from graphsnd.rl.log import read_rows
+from graphsnd.rl.log import Run, read_rows
 from paper.control.calls import Edges, MetricTimes, StepShare
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, FaultyRun, FaultyStudy
 from paper.control.logs import split_runs
@@ -146,7 +145,7 @@ def start(audit: float) -> Data:
     """Matched runs of both arms with the same rewards in the second iteration, and audits that differ by ``audit``."""
     runs = (RUN, replace(RUN, arm="bernoulli:0.1", first_audits=(0.1, 0.1 + audit)))
     runs = tuple(replace(run, first_rewards=(0.3, 0.3), first_audits=(0.1, run.first_audits[-1])) for run in runs)
-    study = Study(50, 4, 1, 2, ("another",), runs, (), {}, ())
+    study = Study(50, 4, 1, 2, ("another",), runs, {}, ())
     return Data(study, (), FAULTY)
 
 

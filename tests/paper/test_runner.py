@@ -240,7 +240,7 @@ def test_a_study_over_several_visits(cells: Cells, monkeypatch: pytest.MonkeyPat
     rows = read_rows(first)
     assert [(row.iteration, row.arm, row.seed) for row in rows[:2]] == [(1, "complete", 0), (1, "bernoulli:0.5", 0)]
     assert len(rows) == 6
-    kept = ["about.json", "actions.json", "metrics.csv", "settings.json"]
+    kept = ["about.json", "actions.json", "metrics.csv"]
     assert sorted(path.name for path in second.iterdir()) == kept
     about = json.loads((first / "about.json").read_text())
     assert (about["cells"], about["iterations"], about["seeds"]) == (["0" * 40], 3, [0])

@@ -112,8 +112,6 @@ def collect(
         raise InputError("env", "to be one PettingZoo or Gymnasium environment, or a function that makes it", env, fix)
     single = not callable(env.action_space)
     held = _by_name(policies, None if single else list(env.possible_agents))
-    if not held:
-        raise InputError("policies", "with one for each agent", "none", "For random actions: None.")
     run = _run_single if single else _run_aec if hasattr(env, "agent_iter") else _run_parallel
     recorder = _Recorder(env, held, seed)
     # Policies draw from torch's generator, and models of Stable-Baselines3 from NumPy's too.
@@ -137,8 +135,6 @@ def _by_name(policies: Any, agents: list[str] | None) -> dict[str, Any]:
     if not isinstance(policies, Sequence | nn.ModuleList):
         return dict.fromkeys(["0"] if agents is None else agents, policies)
     names = list(map(str, range(len(policies)))) if agents is None else agents
-    if len(policies) != len(names):
-        raise InputError("policies", f"with one for each of {', '.join(names)}", f"a list of {len(policies)}")
     return dict(zip(names, policies, strict=True))
 
 
@@ -168,9 +164,6 @@ class _Recorder:
         seen = map_parts(np.asarray, given.get("observation", given) if masked else given)
         self.rows.setdefault(agent, []).append(_to_tensors(seen))
         self.episodes.setdefault(agent, []).append(self.episode)
-        if agent not in self.policies:
-            fix = f'For random actions: {{..., "{agent}": None}}.'
-            raise InputError("policies", f"with an entry for {agent!r}", ", ".join(map(repr, self.policies)), fix)
         policy = self.policies[agent]
         if policy is None:
             return space.sample() if mask is None else space.sample(mask)

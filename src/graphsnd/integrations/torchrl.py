@@ -43,8 +43,6 @@ class KeyedTeam(Team):
 
     def _read_at(self, keys: Sequence[Any], feature_dims: int | Mapping[Any, int]) -> None:
         dims = feature_dims if isinstance(feature_dims, Mapping) else dict.fromkeys(keys or [()], feature_dims)
-        if isinstance(feature_dims, Mapping) and not dims.keys() <= set(keys):
-            raise InputError("feature_dims", f"by what the actor reads, {list(keys)}", list(dims))
         self.observation_keys = tuple(keys)
         self.parts = Parts({key: Part(dims.get(key, 1)) for key in keys}) if len(keys) > 1 else None
         self.feature_dims = 1 if self.parts else next(iter(dims.values()), 1)
@@ -78,7 +76,7 @@ class ActorTeam(KeyedTeam, JointTeam):
     action: total variation is the share of observations on which two agents choose differently.
 
     Args:
-        actor: A ``ProbabilisticActor``, also beside a value (``ActorValueOperator``), a ``TensorDictModule`` or
+        actor: A ``ProbabilisticActor`` (of an ``ActorValueOperator`` its policy operator), a ``TensorDictModule`` or
             ``TensorDictSequential`` that puts out an action, a ``loc`` and ``scale``, ``logits``, ``probs`` or action
             values; or a ``MultiAgentMLP`` that puts out actions. It may read several keys, such as pixels, a vector and
             an action mask, and must not be centralised or recurrent.
@@ -114,10 +112,7 @@ class ActorTeam(KeyedTeam, JointTeam):
         weights: Mapping[str, float] | None = None,
         feature_dims: int | Mapping[Any, int] = 1,
     ) -> None:
-        if not hasattr(actor, "modules"):
-            fix = "For functions: graphsnd.evaluate([policy, ...], observations), one policy per agent."
-            raise InputError("actor", "to be a TorchRL actor or a MultiAgentMLP", type(actor).__name__, fix)
-        actor = find_policy(actor)
+        check_policy(actor)
         networks = [module for module in actor.modules() if isinstance(module, MultiAgentNetBase)]
         if any(network.centralized for network in networks):
             fix = "Centralised networks see all agents at once: there is no answer to one observation."
@@ -166,9 +161,6 @@ class DiversityCallback(TrainerHookBase):  # type: ignore[misc, valid-type]
     """
 
     def __init__(self, team: ActorTeam, *, every: int = 1, observations: int = 2048, **options: Any) -> None:
-        if not getattr(team, "observation_keys", None):
-            got = "a bare network" if isinstance(team, ActorTeam) else type(team).__name__
-            raise InputError("team", "to be an ActorTeam of an actor that reads a TensorDict", got)
         self.team, self.probe, self.batches = team, Probe(every, observations, **options), 0
 
     @property
@@ -230,28 +222,16 @@ def collapse_equal_agents(behavior: Behavior) -> Behavior:
     return first
 
 
-def find_policy(actor: Any) -> Any:
-    """Return the part of a sequence that ends with the distribution of the action; anything else as it is.
+def check_policy(actor: Any) -> None:
+    """Raise for a sequence that draws an action before its end, such as an actor-critic or an actor with exploration.
 
-    An actor-critic puts out a value too, and is no probabilistic sequence to TensorDict: its ``loc`` and ``scale`` are
-    those before a tanh.
-
-    Raises:
-        InputError: For several distributions, and modules that change the action after it was drawn.
+    It is no probabilistic sequence to TensorDict: its ``loc`` and ``scale`` are those before a tanh.
     """
     known = tensordict.nn
-    if isinstance(actor, known.ProbabilisticTensorDictSequential) or not isinstance(actor, known.TensorDictSequential):
-        return actor
-    steps = _list_steps(actor)
-    drawn = [place for place, step in enumerate(steps) if isinstance(step, known.ProbabilisticTensorDictModule)]
-    if not drawn:
-        return actor
-    end = drawn[0] + 1
-    later = {key for step in steps[end:] for key in step.out_keys}
-    if len(drawn) > 1 or not later.isdisjoint(steps[drawn[0]].out_keys):
-        fix = "Pass the ProbabilisticActor alone, without exploration; transforms belong into its distribution."
-        raise InputError("actor", "whose action is drawn once and stays as it is", list(actor.out_keys), fix)
-    return known.ProbabilisticTensorDictSequential(*steps[:end])
+    drawn = (isinstance(step, known.ProbabilisticTensorDictModule) for step in _list_steps(actor))
+    if not isinstance(actor, known.ProbabilisticTensorDictSequential) and any(drawn):
+        fix = "Pass the ProbabilisticActor alone, as from get_policy_operator(), without exploration."
+        raise InputError("actor", "that ends with the distribution of the action", list(actor.out_keys), fix)
 
 
 def _list_steps(module: Any) -> list[Any]:

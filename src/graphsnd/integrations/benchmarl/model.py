@@ -17,7 +17,7 @@ from torchrl.data import Categorical, OneHot
 
 from graphsnd import Deterministic, snd
 from graphsnd.control import Controller, DiCo, Homogeneous, State, Status, Unconstrained
-from graphsnd.control.dico import BOUNDS, Bootstrap
+from graphsnd.control.controllers import Constant
 from graphsnd.control.measurement import Measurement, measure_selected, select_pairs
 from graphsnd.control.networks import add_deviation, centre_logits
 from graphsnd.designs.design import as_design
@@ -138,10 +138,7 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
         design: ``complete``, or a cheaper one such as ``bernoulli:0.1`` or ``agents:8``, as
             :func:`graphsnd.designs.parse` reads it.
         tau: Weight of a new measurement in the estimate.
-        bootstrap: What the first estimate is, ``"measured"`` or the ``"target"``.
-        lowest: Smallest scale.
-        highest: Largest scale.
-        through: Whether gradients flow through the measurement into the scale, as in the original DiCo.
+        differentiable: Whether gradients flow through the measurement into the scale, as in the original DiCo.
         num_cells: Sizes of the hidden layers.
         activation: ``"tanh"`` or ``"relu"``.
         squash_shared: Whether the shared mean passes a tanh into the actions' range, as in DiCo.
@@ -156,10 +153,7 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
     target: float | None = None
     design: str = "complete"
     tau: float = 0.01
-    bootstrap: str = Bootstrap.MEASURED.value
-    lowest: float = BOUNDS[0]
-    highest: float = BOUNDS[1]
-    through: bool = False
+    differentiable: bool = False
     num_cells: Sequence[int] = (256, 256)
     activation: str = "tanh"
     squash_shared: bool = True
@@ -172,14 +166,7 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
             return Unconstrained(self.design)
         if self.target == 0:
             return Homogeneous(self.design)
-        return DiCo(
-            self.target,
-            tau=self.tau,
-            bounds=(self.lowest, self.highest),
-            design=self.design,
-            bootstrap=Bootstrap(self.bootstrap),
-            through=self.through,
-        )
+        return DiCo(self.target, tau=self.tau, design=self.design, differentiable=self.differentiable)
 
     def get_model(self, **kwargs: Any) -> Model:
         """Return the model of one group of agents; an MLP for critics."""
@@ -272,7 +259,7 @@ class DiCoModel(Model):  # type: ignore[misc]
     @property
     def estimate(self) -> Tensor:
         """The smoothed measurement of diversity, of the state's shape; NaN before the first one."""
-        return torch.where(self.state.begun, self.state.estimate, torch.nan)
+        return torch.where(self.state.initialized, self.state.estimate, torch.nan)
 
     @torch.no_grad()
     def audit(self, observations: Tensor, *, most: int = 4096) -> Tensor:
@@ -316,16 +303,16 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     def _step(self, observations: Tensor) -> Tensor:
         """Measure, update the controller and return the scale."""
-        if isinstance(self.controller, (Homogeneous, Unconstrained)):
+        if isinstance(self.controller, Constant):
             scale = self.scale
             self.tally[:2] += torch.stack([torch.ones_like(scale), scale])
             return scale
         generator = self._generator()
         rows, positions = self._sample(observations.reshape(-1, *observations.shape[-2:]), generator)
-        with torch.set_grad_enabled(self.controller.through):
+        with torch.set_grad_enabled(self.controller.differentiable):
             measured = self._measure(rows, positions, generator)
         scale, state, status = self.controller.step(measured, self.state, generator=generator)
-        self._store(state, status)
+        self._store(scale.detach(), state, status)
         return scale
 
     def _measure(self, rows: Tensor, positions: Tensor | None, generator: torch.Generator) -> Measurement:
@@ -336,12 +323,12 @@ class DiCoModel(Model):  # type: ignore[misc]
         return Measurement(*(part[0] for part in measure_selected([selection], values.unsqueeze(0))))
 
     @torch.no_grad()
-    def _store(self, state: State, status: Status) -> None:
+    def _store(self, scale: Tensor, state: State, status: Status) -> None:
         # In place: within a loss the buffers are lent to this module, and what replaces them is dropped afterwards.
         self.controller_state.copy_(pack(state))
         self.__dict__["_trained"] = self.controller_state  # no buffer of its own, which a loss would replace too
         self.draws[1] += 1
-        parts = (torch.ones_like(status.scale), status.scale, status.saturated, status.empty, status.invalid)
+        parts = (torch.ones_like(scale), scale, status.saturated, status.empty, status.invalid)
         self.tally += torch.stack([part.double().mean() for part in parts])
 
     def _sample(self, frames: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
@@ -391,13 +378,12 @@ def pack(state: State) -> Tensor:
     """Return a state as one float64 tensor ``[fields, *shape]``.
 
     Example:
-        >>> pack(State.start()).shape, unpack(pack(State.start())).begun
-        (torch.Size([3]), tensor(False))
+        >>> pack(State(torch.tensor(0.5), torch.tensor(True)))
+        tensor([0.5000, 1.0000], dtype=torch.float64)
     """
-    return torch.stack([part.double() for part in state.tensors().values()])
+    return torch.stack([state.estimate.double(), state.initialized.double()])
 
 
 def unpack(packed: Tensor) -> State:
     """Return the state that :func:`pack` wrote."""
-    kinds = State.start().tensors().values()
-    return State(*(row.to(part.dtype) for row, part in zip(packed, kinds, strict=True)))
+    return State(packed[0], packed[1].bool())
