@@ -58,7 +58,7 @@ def test_families(save: Callable[..., Path]) -> None:
     assert isinstance(read_team(save(actions=loc)).team, gs.Deterministic)
 
 
-@pytest.mark.parametrize("dtype", ["float16", ">f4", ">f8", "longdouble"])
+@pytest.mark.parametrize("dtype", ["float16", ">f4", ">f8"])
 def test_numpy_dtypes_that_torch_does_not_know(dtype: str, save: Callable[..., Path]) -> None:
     actions = np.arange(12.0).reshape(2, 3, 2)
     behavior = read_team(save(actions=actions.astype(dtype))).team

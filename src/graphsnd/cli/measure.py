@@ -165,7 +165,7 @@ def measure_teams(
         options: Options of :func:`graphsnd.measure`.
     """
     from graphsnd.cli.files import read_team
-    from graphsnd.teams.saved import OBSERVATIONS
+    from graphsnd.teams.files import OBSERVATIONS
 
     beside = [team / OBSERVATIONS for team in teams if (team / OBSERVATIONS).is_file()]
     if observations is None and not beside:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Deterministic, from_distribution
-from graphsnd.errors import InputError, describe, require
+from graphsnd.errors import InputError, require
 from graphsnd.integrations.probe import Probe
 from graphsnd.integrations.spaces import SpacesTeam, read_actions, split_parts, squash
 
@@ -53,9 +53,6 @@ class ModuleTeam(SpacesTeam):
 
     def __init__(self, modules: Any, *, squashed: bool = True) -> None:
         named = modules if isinstance(modules, Mapping) else dict(sorted(getattr(modules, "items", dict)()))
-        for name, module in named.items():
-            if not isinstance(module, nn.Module) or not hasattr(module, "forward_inference"):
-                raise InputError("modules", "to be RLModules of PyTorch", f"{describe(module)} for {name!r}")
         spaces = {name: (module.observation_space, module.action_space) for name, module in named.items()}
         fix = "Choose those that are alike: ModuleTeam({name: module, ...}), DiversityCallback(modules=[name, ...])."
         policies = [_Policy(module, squashed) for module in named.values()]
@@ -104,19 +101,12 @@ def load_team(checkpoint: str | os.PathLike[str], *, squashed: bool = True) -> M
             ``rl_module`` in it.
         squashed: As in :class:`ModuleTeam`.
 
-    Raises:
-        InputError: For a folder that holds no modules.
-
     Example:
         >>> print(graphsnd.measure(load_team(algorithm.save_to_path()), observations))  # doctest: +SKIP
     """
-    folder = Path(checkpoint)
+    folder = Path(checkpoint).resolve()
     inner = folder / "learner_group" / "learner" / "rl_module"
-    folder = inner if inner.is_dir() else folder
-    if not (folder / "class_and_ctor_args.pkl").is_file():
-        fix = "Pass what algorithm.save_to_path() returned."
-        raise InputError("checkpoint", "to be the folder of an RLlib checkpoint", repr(str(checkpoint)), fix)
-    modules = MultiRLModule.from_checkpoint(folder.resolve())
+    modules = MultiRLModule.from_checkpoint(inner if inner.is_dir() else folder)
     return ModuleTeam(modules if hasattr(modules, "items") else {folder.name: modules}, squashed=squashed)
 
 
@@ -153,8 +143,6 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
             if name not in env_runner.module:
                 raise InputError("modules", f"among {', '.join(env_runner.module.keys())}", repr(name))
         for episode in samples:
-            if not hasattr(episode, "agent_episodes"):
-                raise InputError("config", "with several agents", "an environment for one: diversity is of a team")
             self._steps += len(episode)
             for agent, part in episode.agent_episodes.items():
                 name = episode.module_for(agent)

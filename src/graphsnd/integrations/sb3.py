@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 from graphsnd.behavior import Behavior, from_distribution
-from graphsnd.errors import InputError, describe, require
+from graphsnd.errors import InputError, require
 from graphsnd.integrations.probe import Probe
 from graphsnd.integrations.spaces import SpacesTeam, by_name, map_parts, read_actions, split_parts, squash
 from graphsnd.teams.answers import map_tensors
@@ -69,9 +69,6 @@ class ModelTeam(SpacesTeam):
     ) -> None:
         held = by_name(models)
         for name, model in held.items():
-            if not isinstance(getattr(model, "policy", None), nn.Module):
-                fix = 'For example: PPO.load("scout.zip").'
-                raise InputError("models", "to be models of Stable-Baselines3", f"{describe(model)} for {name!r}", fix)
             if normalize is not False and _normalizer(model) and not normalize:
                 fix = "True: each model normalises observations of the environment. False: they are normalised already."
                 raise InputError("normalize", f"to be given, as {name!r} was trained with a VecNormalize", None, fix)
@@ -175,8 +172,6 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
     ) -> None:
         super().__init__()
         self.models, self.team = by_name(models), ModelTeam(models, normalize=True)
-        if len(self.models) < 2:
-            raise InputError("models", "to be at least two", len(self.models), "Diversity needs a pair.")
         self.team.refuse_memory("models")
         self.probe = Probe(every, observations, **options)
 

@@ -109,11 +109,7 @@ def read_space(space: Any, argument: str = "space") -> Any:
 
 def by_name(given: Mapping[Any, Any] | Sequence[Any]) -> dict[str, Any]:
     """Return a dict with the names as strings; those of a list are 0, 1, ..."""
-    pairs = given.items() if isinstance(given, Mapping) else enumerate(given)
-    named = {str(name): one for name, one in pairs}
-    if len(named) < len(given):
-        raise InputError("models", "with names that differ as strings", ", ".join(map(repr, given)))
-    return named
+    return {str(name): one for name, one in (given.items() if isinstance(given, Mapping) else enumerate(given))}
 
 
 def read_actions(actions: Tensor, space: Any, argument: str) -> Behavior:

@@ -101,7 +101,6 @@ def test_several_groups_and_one_agent(experiment, tmp_path: Path) -> None:
     assert several["snd_of_actions"] > single["snd_of_actions"] == 0.0
     (path,) = tmp_path.rglob("diversity_adversary_snd_of_actions.csv")
     assert float(path.read_text().split(",")[-1]) == several["snd_of_actions"]
-    assert list(tmp_path.rglob("diversity_adversary_contribution_adversary_2.csv"))
 
 
 def test_the_total_of_several_groups(experiment, tmp_path: Path) -> None:
