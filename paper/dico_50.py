@@ -131,12 +131,9 @@ def run(scale: Scale, cells: Cells) -> Outcome:
         study = summarise_study(size.task, size.window, full, describe_protocol(size.task))
         more["twins"] = compare_protocols(full, few, size.window)
         ratios = [action for folder in folders for action in actions.read_actions(folder)]
-        earlier, make_times = (
-            cells.earlier(Data),
-            partial(calls.time_calls, **_timed(size), device=torch.device("cuda")),
-        )
-        sources = name_sources(folders + others, cells)
+        earlier, sources = cells.earlier(Data), name_sources(folders + others, cells)
         if torch.cuda.is_available() and (cells.again or not (earlier and earlier.on_gpu)):
+            make_times = partial(calls.time_calls, **_timed(size), device=torch.device("cuda"))
             more["on_gpu"] = cells.get("timed on a GPU", _timed(size), make_times, MetricTimes)
         elif earlier and earlier.on_gpu:
             more["on_gpu"], sources = earlier.on_gpu, (*sources, "results/dico-50/paper.json")

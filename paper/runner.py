@@ -17,7 +17,6 @@ import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
 from functools import lru_cache, partial
 from pathlib import Path
 from time import perf_counter
@@ -25,7 +24,7 @@ from typing import Any, TypeVar, cast
 
 import torch
 
-from benchmarks.provenance import collect_provenance, describe_hardware, find_commit, verify_commit
+from benchmarks.provenance import collect_provenance, find_commit, verify_commit
 from graphsnd.errors import InputError
 from graphsnd.files import hold_lock, parse_json, read_json, remove_parts, write_whole
 from graphsnd.plots.style import png_bytes
@@ -69,8 +68,6 @@ class Cell:
     value: Any
     commit: str = UNKNOWN
     seconds: float = 0.0
-    date: str = ""  # of its beginning
-    load: float | None = None  # of the machine then
 
 
 class Cells:
@@ -86,7 +83,7 @@ class Cells:
         ray: Address of a Ray cluster that trains stacks of runs; None for this machine.
 
     Attributes:
-        made: The requested cells without their values: commit, seconds, date and load of each.
+        made: Commits of the requested cells.
         spared: Seconds that the requested cells took which were already there.
 
     Example:
@@ -113,7 +110,7 @@ class Cells:
         self.root, self.results, self.out, self.step = folder, results, out or results, step
         self.clean, self.again, self.ray = clean, again, ray
         self.fresh = False  # whether work of other commits is made again
-        self.made: list[Cell] = []
+        self.made: list[str] = []
         self.spared = 0.0
 
     def get(self, name: str, settings: dict[str, Any], make: Callable[[], T], kind: type[T]) -> T:
@@ -131,13 +128,13 @@ class Cells:
         path, wanted = self.root / f"{name}.json", json.loads(json.dumps(settings))
         stored = _read_cell(path, kind)
         if stored is not None and stored.settings == wanted and self._accepts(stored.commit):
-            self.made.append(replace(stored, settings=None, value=None))
+            self.made.append(stored.commit)
             self.spared += stored.seconds
             return cast(T, stored.value)
         self.step(name)
-        about, begin = sign(), perf_counter()
-        cell = replace(about, settings=wanted, value=make(), seconds=perf_counter() - begin)
-        self.made.append(about)
+        begin = perf_counter()
+        cell = Cell(wanted, make(), _describe_commit(), perf_counter() - begin)
+        self.made.append(cell.commit)
         text = json.dumps(vars(cell), default=asdict)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
@@ -155,8 +152,7 @@ class Cells:
     def folder(self, name: str) -> Path:
         """Return a folder of a cell's own, for work that keeps checkpoints by itself, such as training."""
         path = self.root / name
-        unsigned = [Cell(None, None)] * path.is_dir()
-        if not all(self._accepts(cell.commit) for cell in self.signatures(name) or unsigned):
+        if not all(map(self._accepts, self.signatures(name) or [UNKNOWN] * path.is_dir())):
             shutil.rmtree(path)
         path.mkdir(parents=True, exist_ok=True)
         return path
@@ -170,10 +166,10 @@ class Cells:
         shared.made, shared.fresh = self.made, self.again
         return shared
 
-    def signatures(self, name: str) -> list[Cell]:
-        """Return who worked on a :meth:`folder`: empty cells with commit, date and load."""
+    def signatures(self, name: str) -> list[str]:
+        """Return the commits that worked on a :meth:`folder`."""
         path = self.root / name / SIGNATURES
-        return cast(list[Cell], decode(list[Cell], read_json(path, SIGNATURES) if path.is_file() else []))
+        return cast(list[str], decode(list[str], read_json(path, SIGNATURES) if path.is_file() else []))
 
     def _accepts(self, commit: str) -> bool:
         unknown = commit == UNKNOWN or commit.endswith(CHANGED)
@@ -228,7 +224,7 @@ def run(
             # What was imported late may be of other sources than what was imported first.
             raise InputError("result", "to be made by the same sources from start to end", "sources that changed")
         about["took_s"] = round(perf_counter() - begin + cells.spared, 1)
-        about = _tell_origin(date_provenance(about, cells.made), outcome, (out, RESULTS))
+        about = _tell_origin(about, cells.made, outcome, (out, RESULTS))
         data = json.loads(json.dumps(outcome.data, default=asdict))  # the figure sees what a later reader sees
         numbers = {name: number for name, number in outcome.numbers.items() if number is not None}
         result = Result(experiment.name, experiment.title, scale, about, tuple(outcome.sources), numbers, data)
@@ -330,7 +326,7 @@ def train_cell(task: Task, cells: Cells, name: str, *, device: str = "cpu") -> T
 
     def report(rows: Sequence[Any]) -> None:
         if len(cells.signatures(name)) == len(signed):
-            write_whole(folder / SIGNATURES, json.dumps([*signed, sign()], default=asdict))
+            write_whole(folder / SIGNATURES, json.dumps([*signed, _describe_commit()]))
         cells.step(f"{name}, iteration {rows[0].iteration} of {task.settings.iterations}")
 
     outcome = train(task, folder, device=device, resume=has_checkpoint(folder), on_row=report)
@@ -391,7 +387,7 @@ def _train_on_ray(stacks: Stacks, cells: Cells, device: str) -> None:
     work = partial(_work_on_ray, device=device, options=options | {"out": cells.out.resolve()})
     with connect(cells.ray):
         trained, stopped = run_stacks(stacks, cells.root, work, device=device, ray=cells.ray, again=True, report=report)
-    cells.made += [cell for name in stacks for cell in cells.signatures(name)]
+    cells.made += [commit for name in stacks for commit in cells.signatures(name)]
     if stopped:
         raise KeyboardInterrupt(stopped)
     if failed := [f"{each.name}: {each.error}" for each in trained if each.state == "failed"]:
@@ -433,8 +429,8 @@ def _copy_log(task: Task, cells: Cells, cell: str, name: str, device: str) -> No
     if not (folder / METRICS).is_file():
         return
     command = f"python -m paper run {cells.root.name} --scale paper"
-    about = date_provenance(collect_provenance(command), cells.signatures(cell))
-    saved = load_checkpoint(folder)
+    about, saved = collect_provenance(command), load_checkpoint(folder)
+    about["cells"] = sorted(set(cells.signatures(cell)))
     about |= {"seeds": list(task.seeds), "device": device, "took_s": round(saved.seconds, 1)}
     about |= {"iterations": saved.iteration, "task": task.to_dict()}
     # Teams of independent policies are measured again; those of a controlled run would be too large to keep.
@@ -455,20 +451,6 @@ def _read_cell(path: Path, kind: Any) -> Cell | None:
         return None
 
 
-def sign() -> Cell:
-    """Return an empty cell of now: commit, date and load."""
-    date = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return Cell(None, None, _describe_commit(), date=date, load=describe_hardware()["load"])
-
-
-def date_provenance(about: dict[str, Any], made: Sequence[Cell]) -> dict[str, Any]:
-    """Say when cells were measured, on how busy a machine, and by which commits: a resumed run may have several."""
-    dates, loads = [cell.date for cell in made if cell.date], [cell.load for cell in made if cell.load is not None]
-    hardware = about["hardware"] | {"load": max(loads, default=about["hardware"]["load"])}
-    dated = {"date": min([about["date"], *dates]), "hardware": hardware, "cells": sorted({one.commit for one in made})}
-    return about | dated
-
-
 @lru_cache(maxsize=1)
 def _describe_commit() -> str:
     """Return the commit that runs, and whether sources were changed since."""
@@ -476,15 +458,13 @@ def _describe_commit() -> str:
     return f"{about['commit'] or UNKNOWN}{CHANGED if about['dirty'] else ''}"
 
 
-def _tell_origin(about: dict[str, Any], outcome: Outcome, roots: Sequence[Path]) -> dict[str, Any]:
-    """Return the provenance of a result with its seeds, and with what the results that it read say about themselves."""
+def _tell_origin(about: dict[str, Any], made: Sequence[str], outcome: Outcome, roots: Sequence[Path]) -> dict[str, Any]:
+    """Return the provenance of a result with commits of its cells, seeds, and what results that it read say."""
     del about["seed"]
-    about["seeds"] = [int(seed) for seed in outcome.seeds]
-    about["sources"] = {source: _origin_of(source, roots) for source in outcome.sources}
-    origins = [origin for origin in about["sources"].values() if origin and "date" in origin]
-    if origins and not about["cells"]:  # nothing was measured now: when, and on how busy a machine, files say
-        hardware = about["hardware"] | {"load": max(origin["hardware"].get("load") or 0.0 for origin in origins)}
-        about |= {"date": min(origin["date"] for origin in origins), "hardware": hardware}
+    sources = {source: _origin_of(source, roots) for source in outcome.sources}
+    about |= {"cells": sorted(set(made)), "seeds": [int(seed) for seed in outcome.seeds], "sources": sources}
+    if not made:  # nothing was measured now
+        origins = [origin for origin in sources.values() if origin and "commit" in origin]
         about["cells"] = sorted({origin["commit"] for origin in origins})
         about["took_s"] = round(sum(origin.get("took_s", 0.0) for origin in origins), 1)
     return about
@@ -498,18 +478,4 @@ def _origin_of(source: str, roots: Sequence[Path]) -> dict[str, Any] | None:
     if path.suffix != ".json" or not path.is_file():
         return None
     about = decode(dict[str, Any], read_json(path, path.name))
-    about = about.get("provenance", about)
-    keys = (
-        "command",
-        "date",
-        "commit",
-        "dirty",
-        "tree",
-        "hardware",
-        "versions",
-        "seeds",
-        "device",
-        "took_s",
-        "sources",
-    )
-    return {key: about[key] for key in keys if key in about}
+    return {key: value for key, value in about.get("provenance", about).items() if key != "task"}

@@ -23,7 +23,7 @@ from paper import runner
 from paper.control.actions import read_actions
 from paper.experiment import NAMES, Number, Outcome, Scale, find
 from paper.pack import pack
-from paper.runner import Cell, Cells, gather_stacks, read_result, run, train_stacks, write_result
+from paper.runner import Cells, gather_stacks, read_result, run, train_stacks, write_result
 from tests.paper.fakes import Data, Square, squares
 from tests.training import control_settings, control_task
 
@@ -157,13 +157,13 @@ def test_numbers_that_are_none(tmp_path: Path, number: Number) -> None:
 def test_sources_tell_where_they_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     committed = tmp_path / "checkout" / "results"
     (committed / "control").mkdir(parents=True)
-    told = {"command": "graphsnd control", "hardware": {"gpu": "H200"}, "took_s": 3, "private": 1}
+    told = {"command": "graphsnd control", "hardware": {"gpu": "H200"}, "took_s": 3, "task": {}}
     (committed / "control" / "about.json").write_text(json.dumps(told))
     monkeypatch.setattr("paper.runner.RESULTS", committed)
     sources = ("results/control", "results/other.csv")
     outcome = Outcome(Data(()), {"largest": Number(0.5), "none": None}, sources=sources)
     result = go(tmp_path, experiment=dataclasses.replace(squares(), run=lambda scale, cells: outcome))
-    del told["private"]
+    del told["task"]
     assert result.provenance["sources"] == {"results/control": told, "results/other.csv": None}
     assert (result.sources, result.numbers) == (sources, {"largest": Number(0.5)})
 
@@ -193,7 +193,7 @@ def test_work_of_no_commit_is_repeated_at_paper_scale(tmp_path: Path, monkeypatc
     (first.folder("training") / "checkpoint").write_text("")
     again, clean = Cells(tmp_path), Cells(tmp_path, clean=True)
     assert (again.get("a", {}, lambda: 3, int), again.get("b", {}, lambda: 4, int)) == (1, 2)
-    assert [cell.commit for cell in again.made] == ["0" * 40, "unknown"]
+    assert again.made == ["0" * 40, "unknown"]
     assert (clean.get("a", {}, lambda: 3, int), clean.get("b", {}, lambda: 4, int)) == (1, 4)
     assert not (clean.folder("training") / "checkpoint").exists()
 
@@ -202,7 +202,7 @@ def test_shared_work_of_another_commit_is_repeated_when_measurements_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = Cells(tmp_path / "one").beside("teams").folder("n=4")
-    (folder / "made.json").write_text(json.dumps([vars(Cell(None, None, "1" * 40))]))
+    (folder / "made.json").write_text(json.dumps(["1" * 40]))
     assert Cells(tmp_path / "two").beside("teams").signatures("n=4")
     Cells(tmp_path / "two", again=True).beside("teams").folder("n=4")
     assert not Cells(tmp_path / "two").beside("teams").signatures("n=4")
