@@ -126,7 +126,11 @@ def _read_policies(folder: Path, observations: Path | None) -> TeamFile:
 
 
 def _read_observations(path: Path) -> dict[str, Any]:
-    tensors = read_tensors(path, KEYS)
+    try:
+        tensors = read_tensors(path, KEYS)
+    except InputError as error:
+        error.name = "observations" if error.name == "path" else error.name
+        raise
     if "observations" not in tensors:
         got = f"{path.name!r} without it"
         raise InputError("observations", "to be a file with the key `observations`", got, OBSERVATIONS_FIX)
