@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 from graphsnd.behavior import Categorical, Deterministic, Gaussian
-from graphsnd.errors import InputError, as_tensor, check_integer, describe, shape_of
+from graphsnd.errors import InputError, as_tensor, describe, shape_of
 from graphsnd.integrations.spaces import map_parts
 from graphsnd.teams.answers import ask
 from graphsnd.teams.policies import Policy
@@ -105,7 +105,6 @@ def collect(
         >>> seen.pooled.shape, seen.by_agent["b"].shape
         (torch.Size([100, 4]), torch.Size([50, 4]))
     """
-    steps = check_integer("steps", steps, "to be an integer, at least 1", low=1)
     env = env() if callable(env) and (isinstance(env, type) or not hasattr(env, "reset")) else env
     if hasattr(env, "num_envs") or not all(hasattr(env, name) for name in ("reset", "step", "action_space")):
         fix = "For example: mpe2.simple_spread_v3.parallel_env(), or lambda: gymnasium.make('CartPole-v1')."

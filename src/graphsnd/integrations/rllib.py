@@ -44,7 +44,7 @@ class ModuleTeam(SpacesTeam):
         squashed: Whether SAC is compared after its tanh, or before it.
 
     Raises:
-        InputError: For something that is no module, modules with different spaces, and recurrent modules beside others.
+        InputError: For modules with different spaces, and recurrent modules beside others.
 
     Example:
         >>> team = ModuleTeam(algorithm.env_runner.module)  # doctest: +SKIP
@@ -54,10 +54,9 @@ class ModuleTeam(SpacesTeam):
     def __init__(self, modules: Any, *, squashed: bool = True) -> None:
         named = modules if isinstance(modules, Mapping) else dict(sorted(getattr(modules, "items", dict)()))
         spaces = {name: (module.observation_space, module.action_space) for name, module in named.items()}
-        fix = "Choose those that are alike: ModuleTeam({name: module, ...}), DiversityCallback(modules=[name, ...])."
         policies = [_Policy(module, squashed) for module in named.values()]
         recurrent = {name: module.is_stateful() for name, module in named.items()}
-        super().__init__("modules", spaces, policies, squashed=squashed, recurrent=recurrent, fix=fix)
+        super().__init__("modules", spaces, policies, squashed=squashed, recurrent=recurrent)
 
 
 class _Policy(nn.Module):
@@ -75,7 +74,7 @@ class _Policy(nn.Module):
         answer = self.module.forward_inference(given)
         if "action_dist_inputs" in answer:
             return self._read(self.module.get_inference_action_dist_cls().from_logits(answer["action_dist_inputs"]))
-        return read_actions(answer["actions"], self.module.action_space, "modules")
+        return read_actions(answer["actions"], self.module.action_space)
 
     def _read(self, distribution: Any) -> Behavior:
         if hasattr(distribution, "low"):  # a squashed Gaussian, of which it keeps the Gaussian
@@ -85,10 +84,7 @@ class _Policy(nn.Module):
             return from_distribution([part._dist for part in distribution._cats])
         if isinstance(getattr(distribution, "_dist", None), D.Distribution):
             return from_distribution(distribution._dist)
-        if hasattr(distribution, "loc"):
-            return Deterministic(distribution.loc)
-        known = "a categorical, Gaussian, squashed Gaussian or deterministic distribution"
-        raise InputError("modules", f"with {known}", type(distribution).__name__)
+        return Deterministic(distribution.loc)
 
 
 def load_team(checkpoint: str | os.PathLike[str], *, squashed: bool = True) -> ModuleTeam:

@@ -48,8 +48,7 @@ class ModelTeam(SpacesTeam):
             environment, and each model normalises them by its own statistics. False: they are normalised already.
 
     Raises:
-        InputError: For an empty population, something that is no model, different spaces, recurrent models beside
-            others or by their actions, and a ``VecNormalize`` without ``normalize``.
+        InputError: For different spaces, recurrent models beside others, and a ``VecNormalize`` without ``normalize``.
 
     Example:
         >>> import gymnasium, torch, graphsnd as gs
@@ -74,8 +73,6 @@ class ModelTeam(SpacesTeam):
                 raise InputError("normalize", f"to be given, as {name!r} was trained with a VecNormalize", None, fix)
         policies = [_Policy(model, deterministic, squashed, bool(normalize)) for model in held.values()]
         recurrent = {name: hasattr(model.policy, "lstm_actor") for name, model in held.items()}
-        if deterministic and any(recurrent.values()):
-            raise InputError("deterministic", "to be False for recurrent models", deterministic)
         own = {name: (policy.space, policy.actions) for name, policy in zip(held, policies, strict=True)}
         super().__init__("models", own, policies, squashed=squashed, recurrent=recurrent)
 
@@ -119,7 +116,7 @@ class _Policy(nn.Module):
         # In the units of the action space, and clipped to it.
         arrays = map_parts(lambda part: part.cpu().numpy(), shown)
         action = torch.as_tensor(self.policy.predict(arrays, deterministic=True, **masks)[0])
-        return read_actions(action, self.actions, "models")
+        return read_actions(action, self.actions)
 
     def _read(self, distribution: Any, *, to_range: bool) -> Behavior:
         # Of torch, before the tanh; MaskablePPO has several of them under another name.
@@ -134,13 +131,7 @@ class _Policy(nn.Module):
 def _normalizer(model: Any) -> Any:
     """Return the ``VecNormalize`` that makes the observations of a model; None where they are the environment's."""
     normalizer = getattr(model, "get_vec_normalize_env", lambda: None)()
-    if normalizer is None or not normalizer.norm_obs:
-        return None
-    seen, made, keys = model.observation_space, normalizer.observation_space, normalizer.norm_obs_keys
-    if any(seen[key].shape != made[key].shape for key in keys) if keys else seen.shape != made.shape:
-        fix = "Write VecNormalize(VecFrameStack(env)), or pass normalised observations to ModelTeam(normalize=False)."
-        raise InputError("models", f"with a VecNormalize of what they observe, {seen}", made, fix)
-    return normalizer
+    return normalizer if normalizer is not None and normalizer.norm_obs else None
 
 
 class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]

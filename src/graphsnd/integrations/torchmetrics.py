@@ -15,7 +15,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import as_distance
-from graphsnd.errors import InputError, check_type, require
+from graphsnd.errors import InputError, require
 from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.graphs import Graph
 from graphsnd.metric.diversity import graph_snd, snd
@@ -51,8 +51,6 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
 
     def __init__(self, distance: Distance | None = None, *, graph: Graph | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if graph is not None:
-            check_type("graph", graph, Graph, "to be a Graph", "For example: graphsnd.graphs.circulant(16, 4).")
         self.distance, self.graph = distance, graph
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("observations", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian
 from graphsnd.behavior.distributions import read_distribution
-from graphsnd.errors import InputError, check_device, require
+from graphsnd.errors import InputError, require
 from graphsnd.integrations.probe import Probe
 from graphsnd.rl.worlds import World
 from graphsnd.rl.worlds.world import Discrete
@@ -383,9 +383,7 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
 
     def to(self, device: Any) -> Any:
         """Move the environment, which starts over from its seed: reset it before the next step."""
-        device = check_device(device)
-        if str(device) == "cuda":
-            device = torch.device("cuda", torch.cuda.current_device())  # torch compares devices literally
+        device = torch.empty(0, device=device).device  # numbered, as torch compares devices literally
         if device != self.world.device:
             self.world, self.state = dataclasses.replace(self.world, device=device), None
             self._moves = None if self._moves is None else self._moves.to(device)

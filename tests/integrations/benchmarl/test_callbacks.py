@@ -51,8 +51,6 @@ def test_nothing_to_gain_inside_the_range(generator) -> None:
 def test_setups_that_would_lie_are_refused(experiment) -> None:
     with pytest.raises(InputError, match="collect_with_grad"):
         experiment(IppoConfig, MODEL, callbacks=[DiversityCallback()], collect_with_grad=True)
-    with pytest.raises(InputError, match="discrete"):
-        experiment(IppoConfig, MODEL, callbacks=[ActionSpaceLoss()], prefer_continuous_actions=False)
     with pytest.raises(InputError, match="DiCoModelConfig"):
         experiment(IppoConfig, PLAIN, callbacks=[ActionSpaceLoss()])
 

@@ -169,10 +169,7 @@ class ActionSpaceLoss(_Callback):
     of a second measurement for a change of ``tau`` times the drift of one step.
 
     Args:
-        lr: Learning rate of its own Adam.
-
-    Raises:
-        InputError: At setup, for discrete actions, which have no range.
+        lr: Learning rate of its own Adam. Actions have to be continuous: discrete ones have no range.
 
     Example:
         >>> loss = ActionSpaceLoss(lr=1e-4)  # Experiment(model_config=DiCoModelConfig(0.1), callbacks=[loss], ...)
@@ -191,8 +188,6 @@ class ActionSpaceLoss(_Callback):
         if not self.models():
             raise InputError("model_config", "to be a DiCoModelConfig", type(self.experiment.model_config).__name__)
         for group, model in self.models().items():
-            if model.discrete:
-                raise InputError("task", "with continuous actions for ActionSpaceLoss", f"{group!r} with discrete ones")
             self._optimizers[group] = torch.optim.Adam(model.parameters(), lr=self.lr)
 
     def on_train_step(self, batch: TensorDictBase, group: str) -> TensorDictBase | None:

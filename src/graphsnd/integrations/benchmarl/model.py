@@ -366,13 +366,6 @@ class DiCoModel(Model):  # type: ignore[misc]
             raise InputError("action_spec", "with one range of actions for all agents", f"from {low} to {high}", fix)
         return torch.stack([(low[0] + high[0]) / 2, (high[0] - low[0]) / 2])
 
-    def _perform_checks(self) -> None:
-        super()._perform_checks()
-        for key, spec in self.input_spec.items(True, True):
-            if spec.shape[:-1] != (self.n_agents,):
-                expected = f"with shape ({self.n_agents}, features)"
-                raise InputError(f"input_spec[{key!r}]", expected, tuple(spec.shape), "Images need another model.")
-
 
 def pack(state: State) -> Tensor:
     """Return a state as one float64 tensor ``[fields, *shape]``.
