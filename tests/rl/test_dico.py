@@ -175,7 +175,7 @@ def test_arms_of_neighbours_are_audited_by_what_they_hold_too() -> None:
     # Once more from the buffer, one observation at a time.
     buffer = trainer.buffer
     seen = buffer.observations[1].flatten(0, 1)
-    sample, agent = control._audited(buffer)
+    sample, agent = control._audited(buffer.observations)
     team, values = control.policy.controlled.team(1, control.policy.scale[1]), []
     for s, a in zip(sample.tolist(), agent.tolist(), strict=True):
         graph = gs.graphs.knn(seen[s, :, :2], 2)
@@ -349,15 +349,15 @@ def test_neighbours_in_simple_spread_are_those_in_the_plane() -> None:
         control.policy.controlled.team(0, control.policy.scale[0]),
         trainer.buffer.observations[0].flatten(0, 1),
     )
-    sample, agent = control._audited(trainer.buffer)
+    sample, agent = control._audited(trainer.buffer.observations)
     held = audit(team, seen[sample, agent], design="knn:1", positions=seen[sample][..., 2:4])
     assert float(control.audit_locally(trainer.buffer)[0]) == pytest.approx(float(held), rel=1e-6)
 
 
 def test_neighbours_that_nobody_sees_are_refused() -> None:
     class Blind(SimpleSpread):
-        def positions(self, state):
-            return None
+        def observe(self, state):
+            return 2 * super().observe(state)
 
     with pytest.raises(InputError, match="positions"):
         find_positions(Blind(3, 2))

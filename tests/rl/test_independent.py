@@ -142,9 +142,9 @@ def test_brief_products_of_a_rollout_have_one_thread(monkeypatch: pytest.MonkeyP
     trainer, threads = _trainer(Navigation(3, 4)), []
     monkeypatch.setattr(trainer, "rollout", lambda: threads.append(torch.get_num_threads()))
     with limit_threads(2):
-        trainer.step(measure=False)
+        trainer.step()
         trainer.acts_briefly = False
-        trainer.step(measure=False)
+        trainer.step()
         assert torch.get_num_threads() == 2
     assert threads == [1, 2]
 

@@ -25,7 +25,7 @@ Open = Callable[[Path, str, int], tuple[Log, Callable[[], None]]]  # how to log,
 
 @dataclass(frozen=True)
 class Run:
-    """One controlled team that is trained.
+    """One team that is trained.
 
     Example:
         >>> from graphsnd.rl import Task
@@ -33,7 +33,7 @@ class Run:
         [Run(arm='matching', target=0.1, seed=7), Run(arm='unconstrained', target=None, seed=7)]
     """
 
-    arm: str  # the design of its controller, or "unconstrained" or "homogeneous"
+    arm: str  # with control: the design, or "unconstrained" or "homogeneous"; empty for independent policies
     target: float | None  # None where nothing is controlled
     seed: int  # of its weights, environments and draws
 

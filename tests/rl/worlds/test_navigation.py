@@ -210,7 +210,6 @@ def test_odd_layouts_of_the_input(generator: torch.Generator) -> None:
     ({"split_goals": True, "collisions": False}, "agents_with_same_goal"),
     ({"agents": 100}, "world_spawning_x"),
     ({"agents": "4"}, "agents"),
-    ({"environments": 2**40}, "environments"),
     ({"collisions": "false"}, "collisions"),
     ({"final_reward": float("nan")}, "final_reward"),
     ({"device": "gpu"}, "device"),

@@ -112,7 +112,7 @@ def test_it_says_what_it_takes() -> None:
     world = SimpleSpread()
     assert world.actions == Discrete(5)
     assert world.observe(world.spawn(0, 2)).shape == (2, 3, world.observation_features)
-    with pytest.raises(InputError, match="integer"):
+    with pytest.raises(InputError, match="int64"):
         world.step(world.spawn(0, 2), torch.zeros(2, 3))
     with pytest.raises(InputError, match="local_ratio"):
         SimpleSpread(local_ratio=1.5)

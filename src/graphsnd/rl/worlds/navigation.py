@@ -178,7 +178,7 @@ class Navigation(World):
         Raises:
             InputError: When they do not fit in many tries, naming the box that would do.
         """
-        count = self.count_environments(environments)
+        count = environments or self.environments
         points = scatter_apart(generator, count, 2 * self.agents, self._half, self._apart).to(self.device)
         positions, drawn = points[:, : self.agents].contiguous(), points[:, self.agents :]
         agent = torch.arange(self.agents, device=self.device)
@@ -205,10 +205,6 @@ class Navigation(World):
         rewards = self._rewards(state.shaping - shaping, distances, positions, near)
         terminated = (distances < self.agent_radius).all(-1)
         return after, Step(self._observe(after, near), rewards, terminated, self.truncated(after.steps))
-
-    def goals(self, state: NavigationState) -> Tensor:
-        """Return each agent's goal, ``[E, N, 2]``."""
-        return state.targets
 
     def solved(self, state: NavigationState) -> Tensor:
         """Return which agents are within their radius of their goal; all of them end the episode."""
