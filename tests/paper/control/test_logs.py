@@ -27,9 +27,7 @@ def test_folders_tell_what_shares_the_seconds(tmp_path: Path) -> None:
     assert name_sources(folders, cells) == ("results/n10/a/b", "results/n10/c")
     assert len(histories) == 2 * 12
     first = histories[0]
-    assert (first.together, first.alike, first.iterations) == (12, 6, 2)
-    parts = {"rollout": 0.5, "update": 1, "policies": 0.5, "distances": 0.25, "audit": 0.05}
-    assert first.seconds() == pytest.approx(parts)
+    assert (first.alike, first.iterations, first.metric_seconds) == (6, 2, 0.25)
     with pytest.raises(InputError, match="every run once"):
         read_histories([folders[0], folders[0]])
 
