@@ -39,29 +39,25 @@ def test_tensorboard(tmp_path: Path) -> None:
 
 
 def test_a_logger_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    failure: Exception
     task = Task("navigation", 2, settings=SMALL)
     closed: list[str] = []
 
     def broken(folder: Path, name: str, after: int) -> Any:
         def log(numbers: object, step: int) -> None:
             if step == 2:
-                raise failure
+                raise ConnectionResetError
 
         return log, lambda: closed.append(name)
 
     monkeypatch.setitem(LOGGERS, "wandb", broken)
-    cases = ((ConnectionResetError(), ConnectionResetError), (ValueError("no more"), InputError))
-    for raised, kind in cases:
-        failure = raised
-        folder = tmp_path / kind.__name__
-        with pytest.raises(kind):
-            train(task, folder, loggers=["wandb"])
-        assert [row.iteration for row in read_rows(folder)] == [1, 2]
-        assert train(task, folder, resume=True).finished
+    with pytest.raises(ConnectionResetError):
+        train(task, tmp_path / "parts", loggers=["wandb"])
+    assert [row.iteration for row in read_rows(tmp_path / "parts")] == [1, 2]
+    assert train(task, tmp_path / "parts", resume=True).finished
     train(task, tmp_path / "whole")
-    assert [row.reward for row in read_rows(folder)] == [row.reward for row in read_rows(tmp_path / "whole")]
-    assert closed == ["seed-0", "seed-0"]
+    rewards = [[row.reward for row in read_rows(tmp_path / name)] for name in ("parts", "whole")]
+    assert rewards[0] == rewards[1]
+    assert closed == ["seed-0"]
 
 
 def scan(content: bytes) -> Iterator[bytes]:

@@ -208,10 +208,8 @@ def test_odd_layouts_of_the_input(generator: torch.Generator) -> None:
     ({"agents_with_same_goal": 2}, "agents_with_same_goal"),
     ({"agents_with_same_goal": 9, "collisions": False}, "agents_with_same_goal"),
     ({"split_goals": True, "collisions": False}, "agents_with_same_goal"),
-    ({"agents": 100}, "world_spawning_x"),
     ({"agents": "4"}, "agents"),
     ({"collisions": "false"}, "collisions"),
-    ({"final_reward": float("nan")}, "final_reward"),
     ({"device": "gpu"}, "device"),
 ])  # fmt: skip
 def test_options_are_checked(options: dict[str, Any], name: str) -> None:
