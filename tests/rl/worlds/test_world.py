@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import numpy as np
 import pytest
 import torch
 
@@ -83,21 +82,6 @@ class TestEveryWorld:
         assert not step.terminated.any()
         unlimited = dataclasses.replace(world, horizon=None)  # type: ignore[type-var]
         assert not unlimited.step(state, actions(world, 4))[1].truncated.any()
-
-    def test_numbers_of_numpy_become_plain(self, world: World) -> None:
-        same = dataclasses.replace(world, agents=np.int64(4), horizon=np.int32(5))  # type: ignore[type-var]
-        assert (type(same.agents), type(same.horizon)) == (int, int)
-
-    def test_it_cannot_be_changed(self, world: World) -> None:
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            world.agents = 5
-
-
-@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
-def test_subclasses_may_name_their_device(world: World) -> None:
-    own = dataclasses.dataclass(frozen=True)(type("Own", (type(world),), {}))(3, 4, device="cpu")
-    assert own.device == torch.device("cpu")
-    assert own.observe(own.spawn(0)).shape[:2] == (4, 3)
 
 
 def test_merge_takes_whole_environments() -> None:
