@@ -107,24 +107,6 @@ def test_a_trained_population_has_the_number_of_a_loop(algorithm: str, tmp_path:
     assert gs.measure(ModelTeam(loaded), rows).value == measured.value
 
 
-def test_the_callback_measures_on_the_buffers_of_all_models() -> None:
-    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
-
-    models = population("A2C", learning_rate=0.0)  # so that the policies stay those that were measured
-    callback = DiversityCallback(list(models.values()), observations=1000)
-    for model in models.values():
-        model.learn(32, callback=callback)
-    rows = [torch.tensor(model.rollout_buffer.observations).reshape(-1, 3) for model in models.values()]
-    assert [row["model"] for row in callback.rows] == ["0", "1", "2"]
-    assert len(torch.cat(rows)) == 96
-    assert callback.rows[-1]["snd"] == pytest.approx(by_hand("A2C", models, torch.cat(rows)), rel=1e-5)
-    assert model.logger.name_to_value["diversity/snd"] == callback.rows[-1]["snd"]
-    assert callback.rows[0]["snd"] == pytest.approx(gs.measure(ModelTeam(models), rows[0]).value, rel=1e-5)
-    stranger = population("A2C", 1)["m0"]
-    with pytest.raises(InputError, match="the model that learns"):
-        stranger.learn(32, callback=callback)
-
-
 class Counted(gymnasium.Env):
     """Observations that say which environment and episode they are of; episodes have 2 to 4 steps."""
 

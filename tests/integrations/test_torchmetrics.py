@@ -58,17 +58,6 @@ def test_a_collection_never_merges_different_metrics() -> None:
     assert ["same", "snd"] in [sorted(group) for group in collection.compute_groups.values()]
 
 
-def test_a_collection_keeps_distances_apart() -> None:
-    collection = MetricCollection(
-        {"tv": SystemNeuralDiversity(gs.TotalVariation()), "hellinger": SystemNeuralDiversity(gs.Hellinger())}
-    )
-    for logits in (torch.zeros(8, 6, 2), actions(8)):
-        collection.update(gs.Categorical(logits=logits.double()))
-    whole = gs.Categorical(logits=torch.cat([torch.zeros(8, 6, 2), actions(8)]))
-    expected = {"tv": gs.snd(whole, gs.TotalVariation()), "hellinger": gs.snd(whole, gs.Hellinger())}
-    torch.testing.assert_close(collection.compute(), expected)
-
-
 LOGITS, NAMES = actions(4), tuple("abcdef")
 TEAM = gs.Deterministic(LOGITS)
 PARTS = [gs.Joint([TEAM, TEAM], weights=weights) for weights in ((1.0, 1.0), (1.0, 2.0))]

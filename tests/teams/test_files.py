@@ -172,15 +172,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "b/policy" in (tmp_path / "page.html").read_text()
 
 
-def test_a_state_dict_that_torch_completes_is_read(tmp_path: Path) -> None:
-    network = networks(1)[0]
-    state = network.state_dict()
-    del state["1.num_batches_tracked"]  # which torch did not have before 0.4.1
-    torch.save(dict(state), tmp_path / "a.pt")
-    team = Team.load(tmp_path, policy=make)
-    assert torch.equal(team.evaluate(ROWS).actions[:, 0], network(ROWS))  # type: ignore[attr-defined]
-
-
 class Evil:
     def __reduce__(self) -> Any:
         return os.mkdir, ("touched",)

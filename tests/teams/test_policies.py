@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import distributions as D
 from torch import nn
 
 import graphsnd as gs
@@ -194,22 +193,6 @@ def test_what_vmap_refuses_runs_in_a_loop(observations: torch.Tensor) -> None:
         behavior = team.evaluate(observations) if ask == "evaluate" else team.partial(observations, everybody)
         assert not team.batched
         torch.testing.assert_close(behavior.actions, alone(team, observations))  # type: ignore[attr-defined]
-
-
-class Normal(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(FEATURES, 2).double()
-
-    def forward(self, observations: torch.Tensor) -> D.Distribution:
-        return D.Normal(self.linear(observations), 0.5)
-
-
-def test_modules_that_return_distributions(observations: torch.Tensor) -> None:
-    team = PoliciesTeam([Normal() for _ in range(3)])
-    behavior = team.evaluate(observations)
-    assert isinstance(behavior, gs.Gaussian)
-    torch.testing.assert_close(behavior.loc, torch.stack([m(observations).mean for m in team.policies], -2))
 
 
 def test_dropout_is_off_and_modes_are_restored(observations: torch.Tensor) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pickle
 import warnings
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from benchmarl.algorithms import IppoConfig
 from benchmarl.environments import VmasTask
 from benchmarl.experiment import Callback
 from benchmarl.models import MlpConfig
-from tensordict import TensorDict
 
 import graphsnd as gs
 from graphsnd.errors import InputError
@@ -53,15 +51,6 @@ def test_setups_that_would_lie_are_refused(experiment) -> None:
         experiment(IppoConfig, MODEL, callbacks=[DiversityCallback()], collect_with_grad=True)
     with pytest.raises(InputError, match="DiCoModelConfig"):
         experiment(IppoConfig, PLAIN, callbacks=[ActionSpaceLoss()])
-
-
-def test_callbacks_are_pickled_without_the_experiment() -> None:
-    log = DiversityCallback(observations=7, design="ring:2")
-    log.experiment = object()
-    log.probe.record(0, {"audit": 1.0}, group="agents")
-    other = pickle.loads(pickle.dumps(log))
-    assert (other.experiment, other.rows, other.probe.observations) == (None, [], 7)
-    assert str(other.probe.options["design"]) == "ring:2"
 
 
 class Frames(Callback):
@@ -122,15 +111,3 @@ def test_what_cannot_be_measured_is_said_once(experiment) -> None:
         run.run()
     assert len([each for each in caught if "'agents' is not measured" in str(each.message)]) == 1
     assert (run.n_iters_performed, log.rows) == (2, [])
-
-
-def test_frames_are_spread_over_environments() -> None:
-    batch = TensorDict({"x": torch.arange(12).view(3, 4)}, [3, 4])
-    frames, environments = sample_frames(batch, 4)
-    assert (frames["x"].tolist(), environments.tolist()) == ([0, 4, 7, 11], [0, 1, 1, 2])
-    frames, environments = sample_frames(batch, 8, sequences=True)
-    assert (frames["x"][:, 0].tolist(), environments.tolist()) == ([0, 8], [[0] * 4, [2] * 4])
-    assert sample_frames(batch[0], 2)[1].tolist() == [0, 0]
-    single = batch[:1].set(("collector", "traj_ids"), torch.tensor([[5, 5, 8, 8]]))
-    for one in (single, single[0]):
-        assert sample_frames(one, 3)[1].tolist() == [5, 8, 8]
