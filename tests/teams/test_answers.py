@@ -87,22 +87,6 @@ def test_policies_that_answer_in_parts(form: str) -> None:
     assert sampled.guaranteed  # total variation is at most 1, and so is a mean of it
 
 
-def test_one_module_for_all_agents() -> None:
-    policies = make(FORMS["joint"])
-    stacked = lambda rows: FORMS["dict"](  # noqa: E731
-        *torch.stack([policy.layer(rows) for policy in policies], dim=-2).split([2, 3], dim=-1)  # type: ignore[operator, union-attr]
-    )
-    assert gs.snd(gs.evaluate(stacked, ROWS)).item() == pytest.approx(by_hand(policies, ROWS), rel=1e-5)
-    estimate = gs.measure(stacked, ROWS, design="agents:4")
-    assert estimate.value == pytest.approx(by_hand(policies, ROWS), rel=1e-5)
-
-
-def test_one_policy_for_all_is_exactly_zero() -> None:
-    policy = make(FORMS["dict"])[0]
-    assert gs.snd(gs.evaluate([policy] * AGENTS, ROWS)) == 0
-    assert gs.measure([policy] * AGENTS, ROWS, design="matching").value == 0
-
-
 def test_a_value_beside_the_action_is_not_taken_for_a_scale() -> None:
     nets = [(nn.Linear(FEATURES, 2), nn.Linear(FEATURES, 1)) for _ in range(AGENTS)]
     critics = [lambda o, a=actor, c=critic: (a(o), c(o).abs()) for actor, critic in nets]

@@ -84,13 +84,9 @@ def rewrite(folder: Path, **changes: Any) -> None:
     "changes",
     [
         {"version": 2}, {"format": "other"}, {"agents": 8}, {"agents": "three"}, {"agents": 10**20}, {"agents": -1},
-        {"agents": None}, {"sizes": [4, 8, 5, 2]}, {"sizes": [4, 8, 6]}, {"sizes": [4, 8, 6, 2, 2]}, {"sizes": None},
-        {"sizes": "words"}, {"sizes": ["a", "b"]}, {"sizes": [10**20, 2]}, {"sizes": []}, {"about": 3},
-        {"activation": "gelu"}, {"activation": [1]}, {"head": "gaussian"}, {"head": {"name": "gaussian"}},
-        {"head": {"name": "beta", "actions": 2}}, {"head": {"name": "categorical", "actions": 2}},
-        {"head": {"name": "gaussian", "actions": 2, "mean": "tanh", "colour": 1}},
-        {"head": {"name": "gaussian", "actions": 10**12}}, {"head": {"name": "gaussian", "actions": 2, "mean": []}},
-        {"head": {"name": ["gaussian"], "actions": 2}}, {"names": ["one"]},
+        {"sizes": [4, 8, 5, 2]}, {"sizes": [4, 8, 6]}, {"sizes": None}, {"sizes": [10**20, 2]}, {"about": 3},
+        {"activation": "gelu"}, {"head": {"name": "gaussian"}}, {"head": {"name": "categorical", "actions": 2}},
+        {"head": {"name": "gaussian", "actions": 10**12}}, {"names": ["one"]},
     ],
     ids=str,
 )  # fmt: skip

@@ -79,17 +79,6 @@ def test_a_graph_of_positions_is_that_of_each_frame(experiment) -> None:
     assert log.rows[-1]["graph_snd_of_actions"] == pytest.approx(frames.value, rel=1e-5)
 
 
-def test_several_groups_and_one_agent(experiment, tmp_path: Path) -> None:
-    log = DiversityCallback(observations=60)
-    task = VmasTask.SIMPLE_TAG.get_from_yaml()
-    experiment(IppoConfig, PLAIN, callbacks=[log], task=task, share_policy_params=False).run()
-    assert [row["group"] for row in log.rows] == ["adversary", "agent"] * 2
-    several, single = log.rows[-2:]
-    assert several["snd_of_actions"] > single["snd_of_actions"] == 0.0
-    (path,) = tmp_path.rglob("diversity_adversary_snd_of_actions.csv")
-    assert float(path.read_text().split(",")[-1]) == several["snd_of_actions"]
-
-
 def test_the_total_of_several_groups(experiment, tmp_path: Path) -> None:
     log = DiversityCallback(observations=60)
     options = {**VmasTask.SIMPLE_TAG.get_from_yaml().config, "num_good_agents": 2, "num_adversaries": 3}

@@ -12,15 +12,11 @@ from typing import Any
 import pytest
 import torch
 from benchmarl.algorithms import (
-    IddpgConfig,
     IppoConfig,
     IqlConfig,
-    IsacConfig,
     MaddpgConfig,
-    MappoConfig,
     MasacConfig,
     QmixConfig,
-    VdnConfig,
 )
 from benchmarl.environments import VmasClass, VmasTask
 from benchmarl.experiment import Callback
@@ -166,20 +162,11 @@ def pictures(kind: type[PicturesClass] = PicturesClass) -> PicturesClass:
 
 CNN = {"cnn_num_cells": [4], "cnn_kernel_sizes": 3, "cnn_strides": 1, "cnn_paddings": 0}
 CNN |= {"cnn_activation_class": torch.nn.Tanh, **{f"mlp_{name}": value for name, value in LAYERS.items()}}
-LONG = pytest.mark.integration  # the same code as another, in an algorithm or model of its own
 
 
 @pytest.mark.parametrize(
     ("algorithm", "model", "answer", "apart", "options", "settings"),
     [
-        pytest.param(MappoConfig, MLP, head, gaussian, {"squashed": False}, {}, marks=LONG, id="mappo"),
-        pytest.param(MasacConfig, MLP, head, gaussian, {"squashed": False}, {}, marks=LONG, id="masac"),
-        pytest.param(IsacConfig, MLP, head, gaussian, {"squashed": False}, {}, marks=LONG, id="isac"),
-        pytest.param(IddpgConfig, MLP, head, squashed_action, {}, {}, marks=LONG, id="iddpg"),
-        pytest.param(MappoConfig, MLP, head, total_variation, {}, DISCRETE, marks=LONG, id="mappo-discrete"),
-        pytest.param(IsacConfig, MLP, head, total_variation, {}, DISCRETE, marks=LONG, id="isac-discrete"),
-        pytest.param(VdnConfig, MLP, head, other_choice, {}, DISCRETE, marks=LONG, id="vdn"),
-        pytest.param(QmixConfig, MLP, head, other_choice, {}, DISCRETE, marks=LONG, id="qmix"),
         (IppoConfig, LstmConfig(**RNN), lstm, gaussian, {"squashed": False}, {}),
         (IppoConfig, CnnConfig(**CNN), cnn, gaussian, {"squashed": False}, {"task": pictures}),
         (IppoConfig, MLP, head, gaussian, {"squashed": False}, {}),
@@ -190,8 +177,7 @@ LONG = pytest.mark.integration  # the same code as another, in an algorithm or m
         (IqlConfig, MLP, head, other_choice, {}, DISCRETE),
         (IppoConfig, GruConfig(**RNN), gru, gaussian, {"squashed": False}, {}),
     ],
-    ids=[None] * 8
-    + ["lstm", "cnn", "ippo", "ippo-squashed", "maddpg", "ippo-discrete", "masac-discrete", "iql", "gru"],
+    ids=["lstm", "cnn", "ippo", "ippo-squashed", "maddpg", "ippo-discrete", "masac-discrete", "iql", "gru"],
 )
 def test_agents_answer_the_same_observations(algorithm, model, answer, apart, options, settings, experiment) -> None:
     diversity, loop = DiversityCallback(**options), Loop(answer, apart)
