@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.control.measurement import measure_points
-from graphsnd.designs import Bernoulli, parse
+from graphsnd.designs.design import Bernoulli, parse
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
 from graphsnd.rl.control import GRAPHS

@@ -129,8 +129,8 @@ def test_clustered_intervals_cover_the_population() -> None:
     for seed in range(REPETITIONS):
         level = torch.rand(episodes, generator=generator, dtype=torch.float64).repeat_interleave(steps) * 2
         team = gs.Deterministic(level.view(-1, 1, 1) * base)
-        e = gs.measure(team, design=gs.designs.Ring(2), clusters=clusters, seed=seed)
-        alone = gs.measure(team, design=gs.designs.Ring(2), clusters=torch.arange(len(clusters)), seed=seed)
+        e = gs.measure(team, design="ring:2", clusters=clusters, seed=seed)
+        alone = gs.measure(team, design="ring:2", clusters=torch.arange(len(clusters)), seed=seed)
         assert e.population_interval is not None
         assert alone.population_interval is not None
         covered["clustered"] += inside(truth, e.population_interval)
@@ -176,7 +176,7 @@ def test_an_unfinished_pass_keeps_its_error() -> None:
     from graphsnd.estimation.moments import draw
     from graphsnd.estimation.source import as_source
 
-    source, template = as_source(on_and_off(), None, None, "auto"), gs.designs.Matching().draw(16)
+    source, template = as_source(on_and_off(), None, None, "auto"), gs.designs.parse("matching").draw(16)
     truth, generator, misses = float(gs.snd(on_and_off())), torch.Generator().manual_seed(0), 0
     found = []
     for _ in range(60):

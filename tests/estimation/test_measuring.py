@@ -16,11 +16,11 @@ from tests.cases import Case, each
 from tests.estimation.teams import REPETITIONS, at_least, behavior, evaluate_one, inside, policies
 from tests.estimation.test_intervals import team as make_team
 
-FRESH = [gs.designs.Matching(), gs.designs.Ring(2), gs.designs.Agents(4), gs.designs.Agents(2)]
+FRESH = ["matching", "ring:2", "agents:4", "agents:2"]
 
 
-@pytest.mark.parametrize("design", FRESH, ids=str)
-def test_intervals_cover_on_the_given_observations(design: gs.designs.Design) -> None:
+@pytest.mark.parametrize("design", FRESH)
+def test_intervals_cover_on_the_given_observations(design: str) -> None:
     team = behavior()
     truth = float(gs.snd(team))
     found = [gs.measure(team, design=design, seed=seed) for seed in range(REPETITIONS)]
@@ -32,7 +32,7 @@ def test_intervals_cover_on_the_given_observations(design: gs.designs.Design) ->
     assert sum(abs(e.value - truth) < 0.2 * e.standard_error for e in found) / REPETITIONS < 0.9
     spread = torch.tensor([e.value for e in found], dtype=torch.float64).std()
     errors = torch.tensor([e.standard_error for e in found], dtype=torch.float64)
-    if design in (gs.designs.Ring(2), gs.designs.Agents(4)):  # the others only bound it from above
+    if design in ("ring:2", "agents:4"):  # the others only bound it from above
         assert float(errors.square().mean().sqrt()) == pytest.approx(float(spread), rel=0.1)
     assert float(errors.square().mean().sqrt()) > 0.9 * float(spread)
     assert all(e.pair_error <= e.standard_error + 1e-15 for e in found)
@@ -56,7 +56,7 @@ def test_exact_when_cheap_and_says_so() -> None:
 def test_a_team_and_its_behaviour_give_the_same_draws() -> None:
     observations = torch.randn(5, 40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     team = policies()
-    for design in (*FRESH, gs.designs.Uniform(10), gs.designs.Complete()):
+    for design in (*FRESH, "uniform:10", "complete"):
         by_team = gs.measure(team, observations, design=design, seed=3)
         by_behavior = gs.measure(team.evaluate(observations), design=design, seed=3)
         assert by_team.value == pytest.approx(by_behavior.value, rel=1e-9)
@@ -65,7 +65,7 @@ def test_a_team_and_its_behaviour_give_the_same_draws() -> None:
 
 def test_one_observation_is_enough_for_a_number() -> None:
     team = behavior(observations=1)
-    e = gs.measure(team, design=gs.designs.Ring(2))
+    e = gs.measure(team, design="ring:2")
     assert math.isfinite(e.standard_error)
     assert e.observation_error is None
     assert e.interval[0] <= float(gs.snd(team)) <= e.interval[1]
@@ -73,7 +73,7 @@ def test_one_observation_is_enough_for_a_number() -> None:
 
 def test_identical_agents_have_no_diversity_and_no_doubt() -> None:
     team = gs.Deterministic(torch.ones(50, 10, 2))
-    e = gs.measure(team, design=gs.designs.Matching(), rel_tol=0.01)
+    e = gs.measure(team, design="matching", rel_tol=0.01)
     assert (e.value, e.interval) == (0.0, (0.0, 0.0))
 
 
@@ -117,10 +117,10 @@ def test_more_bad_input() -> None:
 
 def test_a_seed_repeats_and_a_generator_advances() -> None:
     team = behavior()
-    one, two = (gs.measure(team, design=gs.designs.Matching(), seed=8).value for _ in range(2))
+    one, two = (gs.measure(team, design="matching", seed=8).value for _ in range(2))
     assert one == two
     generator = torch.Generator().manual_seed(0)
-    first, second = (gs.measure(team, design=gs.designs.Matching(), seed=generator).value for _ in range(2))
+    first, second = (gs.measure(team, design="matching", seed=generator).value for _ in range(2))
     assert first != second
 
 
@@ -128,11 +128,11 @@ def test_a_bound_that_does_not_hold_is_refused() -> None:
     team = behavior()
     for d_max in (0.0, 0.1):
         with pytest.raises(gs.InputError, match="d_max"):
-            gs.measure(team, design=gs.designs.Agents(4), d_max=d_max)
+            gs.measure(team, design="agents:4", d_max=d_max)
     with pytest.raises(gs.InputError, match="d_max"):
         gs.measure(team, d_max=math.inf)
-    certified = gs.measure(team, design=gs.designs.Agents(4))
-    assert gs.measure(team, design=gs.designs.Agents(4), d_max=1e6).interval == certified.interval
+    certified = gs.measure(team, design="agents:4")
+    assert gs.measure(team, design="agents:4", d_max=1e6).interval == certified.interval
 
 
 @pytest.mark.parametrize("d_max", [1e154, 1e155, 1e200, 1e308])
@@ -149,7 +149,7 @@ def test_joint_modules_count_everybody() -> None:
     def joint(observations: torch.Tensor) -> torch.Tensor:
         return observations[..., :1].unsqueeze(-2) * torch.arange(20.0).view(20, 1)
 
-    e = gs.measure(as_team(joint), torch.randn(300, 2), design=gs.designs.Agents(2))
+    e = gs.measure(as_team(joint), torch.randn(300, 2), design="agents:2")
     assert e.policy_evaluations == 20 * 300
     assert e.agents == 20
 
@@ -157,7 +157,7 @@ def test_joint_modules_count_everybody() -> None:
 @pytest.mark.parametrize(("n", "observations"), [(2, 1), (3, 1), (4, 1), (3, 2), (5, 3)])
 def test_every_estimate_is_json(n: int, observations: int) -> None:
     team = gs.Deterministic(torch.randn(observations, n, 2, generator=torch.Generator().manual_seed(n)))
-    for design in (*FRESH, gs.designs.Complete(), gs.designs.Uniform(1)):
+    for design in (*FRESH, "complete", "uniform:1"):
         json.dumps(gs.measure(team, design=design).to_dict(), allow_nan=False)
 
 
@@ -174,7 +174,7 @@ def test_strings_are_read_as_at_the_command_line() -> None:
         assert by_text.design == text
 
 
-@pytest.mark.parametrize("second", [gs.graphs.complete(12), gs.designs.Matching(), "bernoulli:0.1"], ids=type)
+@pytest.mark.parametrize("second", [gs.graphs.complete(12), "matching", "bernoulli:0.1"], ids=type)
 def test_which_pairs_is_not_an_observation(second: object) -> None:
     with pytest.raises(gs.InputError, match=r"`observations`.*design="):
         gs.measure(behavior(), second)  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd.bounds.relabelling import relabelling_variance
-from graphsnd.designs import Agents, Matching, Ring
+from graphsnd.designs.design import Agents, Matching, Ring
 from graphsnd.designs.template import Template
 from graphsnd.estimation.moments import draw, products, variance
 from graphsnd.estimation.source import Source, as_source

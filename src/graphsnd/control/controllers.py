@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.control.measurement import Measurement, measure_points
-from graphsnd.designs import Complete, Design
-from graphsnd.designs.design import as_design
+from graphsnd.designs.design import Complete, Design, as_design
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
 

@@ -13,8 +13,7 @@ from torch import Tensor
 from typing_extensions import Self
 
 from graphsnd.control.controllers import Controller, State
-from graphsnd.designs import Complete, Design
-from graphsnd.designs.design import as_design
+from graphsnd.designs.design import Complete, Design, as_design
 from graphsnd.errors import InputError, check_number, check_tensor, check_type, number
 from graphsnd.graphs import Graph
 

@@ -14,8 +14,7 @@ from torch import Tensor
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.bounds.concentration import check_metric, measure_edges
-from graphsnd.designs import Agents, Complete, Design
-from graphsnd.designs.design import as_design, pool_positions
+from graphsnd.designs.design import Agents, Complete, Design, as_design, pool_positions
 from graphsnd.designs.template import Template
 from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_number
 from graphsnd.estimation.estimate import KEPT, Estimate

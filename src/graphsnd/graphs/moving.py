@@ -24,7 +24,7 @@ class MovingGraph(Edges):
 
     Args:
         n: The number of agents, at least 2.
-        edges: Integers ``[m, 2]``, those of one observation after those of another.
+        edges: Integers ``[m, 2]``, grouped by observation.
         starts: Integers ``[observations + 1]``: observation o has the edges ``starts[o]`` to ``starts[o + 1]``.
         weights: ``[m]``, finite and not negative, or None for unit weights.
         family: Name of the way the graphs were built, for people to read.

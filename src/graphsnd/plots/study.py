@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from graphsnd import graphs
-from graphsnd.designs import Bernoulli, Design, Nearest, Radius, Regular, Uniform
+from graphsnd.designs.design import Bernoulli, Design, Nearest, Radius, Regular, Uniform
 from graphsnd.estimation import Estimate, measure
 from graphsnd.graphs import Graph
 from graphsnd.metric import pairwise

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from graphsnd.errors import InputError, check_device, describe
 from graphsnd.files import parse_json, read_json, write_whole
-from graphsnd.teams.evaluation import as_team
 from graphsnd.teams.files import ENDINGS, check_size, read_state_dict
 from graphsnd.teams.heads import HEADS
+from graphsnd.teams.policies import as_team
 from graphsnd.teams.stacked import StackedMLP, StackedTeam
 from graphsnd.teams.team import Team
 
