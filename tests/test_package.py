@@ -82,17 +82,6 @@ def test_the_readme_starts_from_a_checkout_and_its_links_lead_into_this_tree() -
         assert link.startswith(("https://", "#")) or (ROOT / link.partition("#")[0]).exists(), link
 
 
-def test_badges_say_what_is_so() -> None:
-    badges = re.findall(r"img\.shields\.io/badge/([^)\s]+)", README)
-    assert badges == [
-        f"python-{'%20%7C%20'.join(PYTHONS)}-blue",
-        "licence-MIT-blue",
-        "types-mypy%20strict-blue",
-    ]
-    assert 'license = "MIT"' in PROJECT
-    assert "[tool.mypy]\nstrict = true" in PROJECT
-
-
 def test_frameworks_of_the_readme_are_those_that_are_tested() -> None:
     pinned = "".join(path.read_text("utf-8").lower() for path in ROOT.glob("requirements/*.in"))
     rows = re.findall(r"^\| \[.*?\| ([\w-]+) (\d+\.[\d.]+) \| (.*?) \|", README, re.MULTILINE)

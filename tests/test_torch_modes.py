@@ -115,16 +115,6 @@ def test_sums_of_half_precision_are_float64(dtype: torch.dtype, points: Tensor) 
     assert state.estimate.dtype == scale.dtype == torch.float64
 
 
-def test_policies_under_autocast_answer_as_they_do(generator: torch.Generator) -> None:
-    team, observations = policies(generator), torch.randn(50, 3, generator=generator)
-    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
-        actions = torch.stack([policy(observations) for policy in team], 1)
-        assert actions.dtype == torch.bfloat16
-        assert torch.equal(gs.evaluate(team, observations).actions, actions)  # type: ignore[attr-defined]
-        expected = by_hand(actions, [(0, 1), (0, 2), (1, 2)])
-        assert gs.measure(team, observations).value == pytest.approx(expected, rel=1e-6)
-
-
 def test_without_gradients_there_is_no_graph(generator: torch.Generator, points: Tensor) -> None:
     team, observations = policies(generator), torch.randn(50, 3, generator=generator)
     given = points.clone().requires_grad_()

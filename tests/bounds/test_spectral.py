@@ -95,15 +95,3 @@ def test_edges_of_weight_zero_are_absent() -> None:
 def test_no_edges() -> None:
     ends = spectrum(gs.Graph(3, torch.empty(0, 2, dtype=torch.int64)))
     assert (ends.second, ends.gap, ends.connected, ends.bipartite) == (0, 0, False, True)
-
-
-def test_bad_input_is_named() -> None:
-    with pytest.raises(gs.InputError, match="`graph`"):
-        spectrum(networkx.path_graph(3))
-
-
-def test_large_graphs_warn_before_they_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spectral, "LONG", 19)
-    with pytest.warns(UserWarning, match="spectrum of 20 agents may take minutes"):
-        gs.bounds.spectrum(gs.graphs.random_regular(20, 3, seed=0))
-    gs.bounds.spectrum(gs.graphs.complete(19))

@@ -102,22 +102,6 @@ def test_the_interval_is_clipped_to_what_the_measured_pairs_leave_possible() -> 
     assert estimate.interval[1] == pytest.approx(share * estimate.value + (1 - share) * d_max)
 
 
-def test_higher_confidence_is_wider() -> None:
-    behavior, graph = team(60), gs.graphs.uniform(60, 600)
-    widths = [np.ptp(gs.measure(behavior, design=graph, confidence=c).interval) for c in (0.5, 0.9, 0.99)]
-    assert widths == sorted(widths)
-    assert widths[0] < widths[-1]
-
-
-def test_methods_are_named() -> None:
-    behavior = team(60)
-    assert "Serfling" in gs.measure(behavior, design=gs.graphs.uniform(60, 60)).method
-    assert "regular" in gs.measure(behavior, design=gs.graphs.random_regular(60, 4)).method
-    # Nearly equal distances and a bound far above them: the empirical variance pays.
-    corners = gs.Deterministic(torch.eye(200, dtype=torch.float64)[None])
-    assert "Bernstein" in gs.measure(corners, design=gs.graphs.uniform(200, 5000)).method
-
-
 def test_clustered_intervals_cover_the_population() -> None:
     """Episodes have a level of their own: steps of one are no independent observations."""
     episodes, steps, n = 40, 12, 8

@@ -115,19 +115,6 @@ def test_a_tolerance_on_a_swarm_at_few_observations_takes_many_passes(
     assert low < math.sqrt(math.pi) < high  # of two standard normal points in the plane
 
 
-def test_many_passes_over_few_observations_are_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    copied, cat = [0], torch.cat
-
-    def count(tensors: Any, *args: Any, **options: Any) -> torch.Tensor:
-        joined = cat(tensors, *args, **options)
-        copied[0] += joined.numel()
-        return joined
-
-    monkeypatch.setattr(torch, "cat", count)
-    estimate = gs.measure(behavior(2, 200), design="matching:1", rel_tol=0.1)
-    assert copied[0] < 40 * estimate.distances  # at 8 looks
-
-
 def test_draws_that_are_all_alike_prove_nothing() -> None:
     estimate = gs.measure(gs.Deterministic(torch.zeros(10, 5, 1)), design="agents:2")
     alike = replace(estimate, guaranteed=False, observations=5)

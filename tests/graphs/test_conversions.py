@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphsnd as gs
-from graphsnd.errors import InputError
 from graphsnd.graphs import from_adjacency, from_edge_index, from_networkx
 
 
@@ -84,9 +83,6 @@ def test_networkx_nodes_of_any_kind_are_ordered_by_names():
     assert pairs_of(from_networkx(path, [0, 1, 2, 3])) == pairs_of(from_networkx(path))
     assert pairs_of(from_networkx(path, [0, 2, 1, 3])) == [(0, 2), (1, 2), (1, 3)]
     assert pairs_of(from_networkx(networkx.Graph([((0, 1), "b"), ("b", 5)]), ("b", 5, (0, 1)))) == [(0, 1), (0, 2)]
-    for wrong in ([0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 4], [0, 1, 2, 2.0], [0, 1, 2, [3]], ["0", "1", "2", "3"], 4):
-        with pytest.raises(InputError, match="`names`"):
-            from_networkx(path, wrong)
 
 
 def test_networkx_weights():

@@ -4,8 +4,6 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from graphsnd.errors import InputError
 from graphsnd.graphs import graph, knn, radius, spatial
@@ -31,35 +29,6 @@ def brute_radius(points, r):
 
 def pairs_of(graph):
     return [tuple(edge) for edge in graph.edges.tolist()]
-
-
-@st.composite
-def grids(draw):
-    """Points on a small integer grid: ties and copies everywhere."""
-    n, f = draw(st.integers(2, 14)), draw(st.integers(1, 3))
-    numbers = draw(st.lists(st.integers(-2, 2), min_size=n * f, max_size=n * f))
-    return np.array(numbers, dtype=np.float32).reshape(n, f)
-
-
-@settings(max_examples=120, deadline=None)
-@given(grids(), st.data())
-def test_knn_on_grids_is_brute_force_ties_included(points, data):
-    k = data.draw(st.integers(1, len(points) - 1))
-    assert pairs_of(knn(torch.from_numpy(points), k)) == brute_knn(points, k)
-
-
-@settings(max_examples=60, deadline=None)
-@given(grids(), st.sampled_from([0.5, 1, 2**0.5, 3**0.5, 2.0, np.float32(2.5), np.int64(3), 100.0]))
-def test_radius_on_grids_is_brute_force_ties_included(points, r):
-    expected = brute_radius(points, r)
-    assert pairs_of(radius(torch.from_numpy(points), r)) == expected
-
-
-@pytest.mark.parametrize("f", [1, 2, 5])
-def test_random_points_are_brute_force(f):
-    points = np.random.default_rng(f).normal(size=(150, f))
-    assert pairs_of(knn(torch.from_numpy(points), 7)) == brute_knn(points, 7)
-    assert pairs_of(radius(torch.from_numpy(points), 0.8)) == brute_radius(points, 0.8)
 
 
 def test_many_copies_and_a_crowd_far_away():
@@ -91,15 +60,6 @@ def test_arrays_and_dicts_of_arrays_are_taken():
         graph = build({f"agent{i}": row for i, row in enumerate(points)})
         assert pairs_of(graph) == pairs_of(build(points))
         assert graph.names == tuple(f"agent{i}" for i in range(9))
-
-
-def test_limits_and_metadata():
-    points = torch.tensor([[0.0], [5.0]])
-    assert pairs_of(knn(points, 1)) == [(0, 1)]
-    assert radius(points, 1.0).edges.shape == (0, 2)
-    assert knn(torch.randn(9, 2, generator=torch.Generator().manual_seed(0)), 8).is_complete
-    assert repr(knn(points, 1)) == "Graph(knn, n=2, m=1)"
-    assert repr(radius(points, 1)) == "Graph(radius, n=2, m=0)"
 
 
 def test_integer_half_and_non_contiguous_features():
@@ -140,10 +100,3 @@ def test_a_swarm_within_one_radius_is_refused_before_its_pairs_are_listed(monkey
         knn(line, 2)
     with pytest.raises(InputError, match=r"Expected `r` that makes at most 1000 edges, got 2e\+06"):
         radius(line, 1e4)
-
-
-def test_what_takes_long_is_said(monkeypatch):
-    monkeypatch.setattr(spatial, "LONG", 99)
-    with pytest.warns(UserWarning, match="all of 10 agents, 1 times, may take minutes"):
-        knn(torch.rand(10, 2), 1)
-    knn(torch.rand(9, 2), 1)
