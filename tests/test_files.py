@@ -42,13 +42,6 @@ def test_a_failure_leaves_the_old_file_and_names_it(
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
-def test_a_disk_that_takes_a_byte_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, bytes(data)[:1]))
-    write_whole(tmp_path / "slow", "letter by letter")
-    assert (tmp_path / "slow").read_text() == "letter by letter"
-
-
 def test_links_are_followed_and_pipes_are_written_to(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     link = tmp_path / "link"

@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import networkx
-import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
-from typer.testing import CliRunner
 
 import graphsnd as gs
-from graphsnd.cli.app import app
-from graphsnd.cli.files import read_team
 from graphsnd.plots.summary import summarise
+from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
+from graphsnd.teams.team import Team
 
 NAMES = ("scout", "guard", "medic", "cook")
 PLACES = {name: torch.randn(30, 2, generator=torch.Generator().manual_seed(k)) for k, name in enumerate(NAMES)}
@@ -51,12 +48,6 @@ def test_estimates_of_policies_have_them(options: dict[str, Any]) -> None:
         return gs.Deterministic({name: policy(seen) for name, policy in policies.items()})
 
     assert gs.measure(joint, observations, **options).names == NAMES
-
-
-def test_contributions_stand_in_their_order() -> None:
-    found = dict(zip(NAMED.names, gs.contributions(NAMED).tolist(), strict=True))
-    for name in NAMES:
-        assert found[name] == pytest.approx(sum(apart(name, other) for other in NAMES) / 3, rel=1e-6)
 
 
 def test_edges_are_listed_by_name() -> None:
@@ -142,19 +133,10 @@ def test_accumulators_keep_them_and_refuse_others() -> None:
         gs.SndAccumulator.from_state(first.state(), graph=OTHER)
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".pt"])
-def test_files_of_behaviours_hold_them(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"team{suffix}"
-    if suffix == ".npz":
-        np.savez(path, actions=BARE.actions.numpy(), names=np.array(NAMES))
-    elif suffix == ".pt":
-        torch.save({"actions": BARE.actions, "names": list(NAMES)}, path)
-    else:
-        save_file({"actions": BARE.actions.contiguous()}, path, metadata={"names": json.dumps(NAMES)})
-    assert read_team(path).team.names == NAMES
-    printed = CliRunner().invoke(app, ["measure", str(path), "--json"]).stdout
-    assert json.loads(printed)["names"] == list(NAMES)
-    page = tmp_path / "page.html"
-    shown = CliRunner(env={"COLUMNS": "100"}).invoke(app, ["measure", str(path), "--html", str(page)]).stdout
-    for text in (shown, page.read_text()):
-        assert "4: scout, guard, medic, cook" in text
+def test_saved_teams_keep_them(tmp_path: Path) -> None:
+    network = StackedMLP.create((4,), (3, 8, 2), generator=torch.Generator().manual_seed(0))
+    team = StackedTeam(network, GaussianHead(2, batch=(4,)))
+    team.with_names(NAMES).save(tmp_path)
+    assert Team.load(tmp_path).names == Team.load(tmp_path).evaluate(torch.zeros(2, 3)).names == NAMES
+    team.save(tmp_path)
+    assert not Team.load(tmp_path).evaluate(torch.zeros(2, 3)).named
