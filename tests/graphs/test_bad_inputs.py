@@ -65,7 +65,6 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
     ("edges", lambda given: moving([0, len(given)], given), [edges((0, 1), (1, 0)), edges((1, 1))]),
     ("weights", lambda given: MovingGraph(3, ONE, torch.tensor([0, 1]), given), [torch.tensor([-1.0]), torch.ones(2)]),
     ("observation", lambda at: moving([0, 2, 3])[at], [2, -1, 0.5]),
-    ("start", lambda start: moving([0, 2, 3]).slice(start, 2), [2, -1]),
     ("graphs", MovingGraph.stack, [[], [complete(3), complete(4)]]),
     *(("device", to, ["meta", "cuda:99", "gpu", b"cpu", 1.5])
       for to in (complete(3).to, *(lambda d, draw=draw: draw(6, 2, device=d) for draw in (uniform, random_regular)))),

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphsnd.errors import InputError
-from graphsnd.graphs import graph, knn, radius, spatial
+from graphsnd.graphs import knn, radius, spatial
 
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
@@ -88,15 +87,3 @@ def test_graphs_do_not_depend_on_the_units(factor):
     unit = 2.0 ** round(math.log2(factor))
     assert torch.equal(knn(features * unit, 4).edges, knn(features, 4).edges)
     assert torch.equal(radius(features * unit, unit).edges, radius(features, 1.0).edges)
-
-
-def test_a_swarm_within_one_radius_is_refused_before_its_pairs_are_listed(monkeypatch):
-    for module in (spatial, graph):
-        monkeypatch.setattr(module, "MOST_EDGES", 1000)
-    line = torch.arange(2000.0).unsqueeze(1)
-    assert len(radius(line[:1001], 0.5).edges) == 0
-    assert radius(line[:1001], 0.9999).m + radius(line[:901], 1.0).m == 900
-    with pytest.raises(InputError, match=r"Expected `k` that makes at most 1000 edges"):
-        knn(line, 2)
-    with pytest.raises(InputError, match=r"Expected `r` that makes at most 1000 edges, got 2e\+06"):
-        radius(line, 1e4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 
 import torch
@@ -176,7 +176,7 @@ def measure_edges(points: Points, edges: Tensor, *, backend: str = "auto") -> tu
     """
     check_metric(points)
     agents = torch.arange(1, points.agents + 1, device=edges.device)
-    with_center = replace(points, values=torch.cat([points.center().values, points.values], dim=1).detach())
+    with_center = points.replace(torch.cat([points.center().values, points.values], dim=1).detach())
     joined = torch.cat([torch.stack([torch.zeros_like(agents), agents], dim=1), edges + 1])
     coefficient = torch.ones(len(joined), dtype=torch.float64, device=edges.device)
     coefficient[: len(agents)] = 0

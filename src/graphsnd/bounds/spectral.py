@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,6 @@ DENSE = 1500
 TOLERANCE = 1e-6
 # Lanczos vectors kept: the default 20 restarts for long where the spectrum is dense at its edge, more cost memory.
 BASIS = 40
-LONG = 20_000  # agents of a component above which Lanczos may take more than ten seconds
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def spectrum(graph: Graph) -> Spectrum:
 
     Components of up to 1500 agents are diagonalised; larger ones go through Lanczos from a fixed start vector, so the
     answer is the same every time, with about nine digits. Whether a graph is connected or bipartite is decided by
-    walking it, not from eigenvalues. Components of more than 20,000 agents may take minutes, and a warning says so.
+    walking it, not from eigenvalues. Components of more than 20,000 agents may take minutes.
 
     Args:
         graph: Any graph; an edge of weight 0 counts as absent.
@@ -87,10 +85,6 @@ def spectrum(graph: Graph) -> Spectrum:
     count, labels = connected_components(matrix, directed=False)
     members = np.split(np.argsort(labels, kind="stable"), np.bincount(labels).cumsum()[:-1])
     parts = [matrix] if count == 1 else [matrix[part][:, part] for part in members if len(part) > 1]
-    largest = max((part.shape[0] for part in parts), default=0)
-    if largest > LONG:
-        fix = "A smaller random regular graph of the same degree has nearly the same."
-        warnings.warn(f"The spectrum of {largest:,} agents may take minutes. {fix}", stacklevel=2)
     ends = [_ends(part) for part in parts]
     # An agent without edges is a component whose only eigenvalue is 0.
     values = np.sort(np.concatenate([*ends, np.zeros(int((degrees == 0).sum()))]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -108,7 +107,7 @@ def _mean(shards: Shards, measure: Callable[[Points], Tensor], count: float) -> 
         own = values = points.values.detach()
         if points.observations:
             with torch.enable_grad():
-                part = measure(replace(points, values=values.requires_grad_()))
+                part = measure(points.replace(values.requires_grad_()))
             sums, own = sums + part.detach(), torch.autograd.grad(part, values)[0]
         if shards.shard == "observations":
             slopes = own

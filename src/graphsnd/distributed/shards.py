@@ -8,7 +8,7 @@ one process, and each shard is sent once; passed around a ring from rank to rank
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -78,7 +78,7 @@ class Shards:
             if self.shard == "agents":
                 yield parts, self._exchange_agents(parts)
             else:
-                none = replace(self.like, values=self.like.values.new_empty(0, self.agents, self.like.features))
+                none = self.like.replace(self.like.values.new_empty(0, self.agents, self.like.features))
                 yield parts, none if self.local is None else self.local.detach()
 
     def _exchange_agents(self, parts: Sequence[Part]) -> Points:
@@ -87,7 +87,7 @@ class Shards:
         values = none if self.local is None else self.local.values.detach()
         start, stop = parts[self.ranks.rank]
         shapes = [(stop - start, share.agents, self.like.features) for share in self.shares]
-        return replace(self.like, values=torch.cat(self.ranks.exchange([values[a:b] for a, b in parts], shapes), dim=1))
+        return self.like.replace(torch.cat(self.ranks.exchange([values[a:b] for a, b in parts], shapes), dim=1))
 
     def return_gradients(self, slopes: Tensor, parts: Sequence[Part]) -> list[Tensor]:
         """Send gradients at all agents on this rank's part to their owners; return this rank's, part by part."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, check_agents, check_integer, check_tensor, plural, shape_of
+from graphsnd.errors import InputError, check_agents, check_integer, check_tensor, shape_of
 from graphsnd.graphs.graph import Edges, Graph, copy_with
 from graphsnd.graphs.pairs import check_indices, sort_edges
 
@@ -113,9 +113,6 @@ class MovingGraph(Edges):
 
     def slice(self, start: int, stop: int) -> MovingGraph:
         """Return the graphs of observations ``start`` to ``stop``, at least one; edges are not copied."""
-        expected = f"below stop and the {len(self)} {plural('observation', len(self))}"
-        check_integer("start", start, expected, low=0, high=len(self) - 1)
-        check_integer("stop", stop, f"in start + 1 .. {len(self)}", low=start + 1, high=len(self))
         starts = self.starts[start : stop + 1]
         first, last = int(starts[0]), int(starts[-1])
         weights = None if self.weights is None else self.weights[first:last]

@@ -16,7 +16,6 @@ from torch.func import functional_call, vmap
 from torch.nn.utils.rnn import pad_sequence
 
 from graphsnd.behavior import Behavior
-from graphsnd.behavior.distributions import may_be_heavy
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.teams.answers import (
     FAULTS,
@@ -216,8 +215,6 @@ class PoliciesTeam(Team):
 
         def call(tensors: dict[str, Tensor], rows: Tensor) -> list[Tensor]:
             answer = functional_call(first, tensors, (rows,))
-            if not isinstance(answer, Tensor) and may_be_heavy(answer):
-                raise ValueError("vmap cannot read whether a variance is finite; the loop can")
             lead = rows.shape[: rows.dim() - self.feature_dims]
             kind.append(read_single(answer, lead, squashed=self.squashed, validate=False))  # vmap reads no values
             return tensors_of(kind[0])

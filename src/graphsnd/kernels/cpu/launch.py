@@ -90,10 +90,10 @@ class Numba:
         return (upper + upper.T) * scale
 
     def pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:
-        a, code, inverse = _array(x), CODES[norm], _inverse(scale_of(x, norm))
-        w, g, out = _array(weight.double()), _array(grad), np.empty_like(a)
-        run_threads(lambda i, j: loops.matrix_backward(code, a, inverse, w, g, i, j, out), _shares(x))
-        return torch.from_numpy(out)
+        # Tile by tile: what a tile of agents needs stays in a first-level cache.
+        i, j = torch.triu_indices(x.shape[1], x.shape[1], 1)
+        pairs = torch.stack([i, j])[:, (i // loops.TILE * x.shape[1] + j // loops.TILE).argsort(stable=True)]
+        return self.edges_backward(x, norm, pairs.T, weight, grad[tuple(pairs)])
 
     def edge_means(self, x: Tensor, norm: Norm, edges: Tensor) -> Tensor:
         return self.edge_means_and_totals((x,), norm, edges, None, ordered=False)[0]
