@@ -22,7 +22,6 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from time import process_time
 from typing import Any
 
 import networkx as nx
@@ -41,7 +40,7 @@ from paper.runner import Cells
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean
 from paper.shared.drawing import error_bars
 from paper.shared.rollouts import one_thread
-from paper.shared.stopwatch import DIGITS, Timing, median_time, speedup
+from paper.shared.stopwatch import CPU, Fastest, Timing, median_time, speedup, take_turns
 
 SEED, ACTIONS, OBSERVATIONS = 0, 2, 4096
 LOOP_AGENTS, LOOP_PAIRS, BLOCK = 20, 100, 6
@@ -121,29 +120,11 @@ def measure(size: Size) -> Row:
         builders = builder_calls(size)
         if size.n <= LARGE:  # the plain ones list all pairs
             builders |= {f"plain {name}": call for name, call in plain_calls(size).items()}
-        timed = take_blocks(builders, size.trials, BLOCK)
-        timed |= take_blocks(metric_calls(size), size.metric_trials)
+        clock = Fastest(CPU)
+        timed = take_turns(builders, trials=size.trials, clock=clock, block=BLOCK, warm=1)
+        timed |= take_turns(metric_calls(size), trials=size.metric_trials, clock=clock, warm=1)
         calls = {name: replace(timing, whole=whole.get(name, 1.0)) for name, timing in timed.items()}
         return Row(**vars(size), calls=calls)
-
-
-def take_blocks(calls: dict[str, Call], trials: int, block: int = 1) -> dict[str, Timing]:
-    """Time calls in turns, each several times in a row, of which the fastest counts.
-
-    Right after another one a call of microseconds would find its caches empty. Time is that of the processor, so that
-    waiting for others on the same machine is not part of it.
-    """
-    timed = {name: Timing([], []) for name in calls}
-    for name, call in itertools.chain(*[calls.items()] * (trials + 1)):
-        best, count = math.inf, 0
-        for _ in range(block):
-            begin = process_time()
-            count = call()
-            best = min(best, process_time() - begin)
-        timed[name].seconds.append(round(best, DIGITS))
-        timed[name].pairs.append(count)
-    # The first round is to warm up.
-    return {name: Timing(one.seconds[1:], one.pairs[1:]) for name, one in timed.items()}
 
 
 def builder_calls(size: Size) -> dict[str, Call]:

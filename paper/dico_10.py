@@ -93,7 +93,6 @@ def run(scale: Scale, cells: Cells) -> Outcome:
     if scale is Scale.PAPER:
         (histories, folders), (full, more) = gather_runs(ECONOMICAL, cells), gather_runs(WHOLE, cells)
         study = summarise_study(size.task, size.window, full, describe_protocol(size.task))
-        study = replace(study, costs=())  # some stacks ran beside others
         twins, folders = compare_protocols(full, histories, size.window), folders + more
     else:
         histories, folders = train_small(size.task, cells)

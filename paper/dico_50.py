@@ -51,7 +51,7 @@ from paper.control.study import (
 )
 from paper.dico_10 import SMALL, TINY
 from paper.experiment import Experiment, Number, Outcome, Scale
-from paper.runner import Cells, Stacks, read_or_measure
+from paper.runner import Cells, Stacks
 from paper.shared.rollouts import one_thread
 
 AGENTS, P = 50, 0.1
@@ -71,19 +71,12 @@ WHOLE: Stacks = {
     for target in TARGETS
     for run in control_task(AGENTS, (target,), (BERNOULLI, REFERENCE), (seed,), settings=FULL).runs()
 }
-# Two of those again, rounded to TF32 in place of bfloat16.
-FINE: Stacks = {
-    name.replace("full", "tf32"): replace(task, settings=FULL.replace(bfloat16=False))
-    for name, task in WHOLE.items()
-    if name.endswith("target-0.12-seed-0")
-}
 # The paper's Table 7: applied SND with its standard error, and milliseconds of a call. What ours are compared with.
 PAPER_APPLIED = {
     (BERNOULLI, 0.12): (0.12032, 1.2e-4), (BERNOULLI, 0.14): (0.140354, 7.3e-5), (BERNOULLI, 0.15): (0.150261, 1.1e-5),
     (REFERENCE, 0.12): (0.12026, 1.0e-4), (REFERENCE, 0.14): (0.140166, 2.5e-5), (REFERENCE, 0.15): (0.150301, 1.5e-5),
 }  # fmt: skip
 PAPER_MS = {REFERENCE: 18.9, BERNOULLI: 2.0}
-GPU_FILE = "dico-50/gpu.json"
 # Observations of many episodes differ little from one iteration to the next, as in the published runs.
 FAULTY = SMALL.replace(iterations=20, environments=16, minibatch=400, epochs=5, learning_rate=5e-5)
 FAULTY_AGENTS, FAULTY_TARGET = 4, 0.12
@@ -128,24 +121,22 @@ class Data:
     step: StepShare | None = None
     on_gpu: MetricTimes | None = None  # the loop where the paper timed it
     twins: tuple[Twin, ...] = ()  # runs on all observations, and the same on some
-    rounding: tuple[Twin, ...] = ()  # runs in TF32, and the same in bfloat16
 
 
 def run(scale: Scale, cells: Cells) -> Outcome:
     """Read the runs that are there, or train a smaller study; then measure what is beside it."""
     size, more = SIZES[scale], dict[str, Any]()
     if scale is Scale.PAPER:
-        (full, folders), (few, others), (fine, last) = (gather_runs(each, cells) for each in (WHOLE, ECONOMICAL, FINE))
+        (full, folders), (few, others) = (gather_runs(each, cells) for each in (WHOLE, ECONOMICAL))
         study = summarise_study(size.task, size.window, full, describe_protocol(size.task))
-        more = {
-            "twins": compare_protocols(full, few, size.window),
-            "rounding": compare_protocols(fine, full, size.window),
-        }
+        more["twins"] = compare_protocols(full, few, size.window)
         ratios = [action for folder in folders for action in actions.read_actions(folder)]
-        make_times = partial(calls.time_calls, **_timed(size), device=torch.device("cuda"))
-        timed = read_or_measure(GPU_FILE, make_times, MetricTimes, cells, here=torch.cuda.is_available())
-        more["on_gpu"] = timed and timed[1]
-        sources = name_sources(folders + others + last, cells) + (f"results/{GPU_FILE}",) * (timed is not None)
+        earlier, sources = cells.earlier(Data), name_sources(folders + others, cells)
+        if torch.cuda.is_available() and (cells.again or not (earlier and earlier.on_gpu)):
+            make_times = partial(calls.time_calls, **_timed(size), device=torch.device("cuda"))
+            more["on_gpu"] = cells.get("timed on a GPU", _timed(size), make_times, MetricTimes)
+        elif earlier and earlier.on_gpu:
+            more["on_gpu"], sources = earlier.on_gpu, (*sources, "results/dico-50/paper.json")
     else:
         histories, folders = train_small(size.task, cells)
         study = summarise_study(size.task, size.window, histories)
@@ -357,7 +348,7 @@ def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
 
 
 TITLE = "Fifty agents at three diversities, full against sampled"
-STACKS = {**ECONOMICAL, **WHOLE, **FINE}
+STACKS = {**ECONOMICAL, **WHOLE}
 EXPERIMENT = Experiment(
-    "dico-50", TITLE, run, lambda data: draw_study(data.study, data.faulty), Data, STACKS, (GPU_FILE,)
+    "dico-50", TITLE, run, lambda data: draw_study(data.study, data.faulty), Data, STACKS, ("on_gpu",)
 )

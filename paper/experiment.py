@@ -140,7 +140,7 @@ class Experiment:
         figure: Draws the data of a run.
         data: Dataclass of the data, as :func:`~paper.rows.decode` reads it.
         stacks: Trainings whose logs it reads at paper scale, by their folders in ``results/``.
-        files: Paths below ``results/`` that a machine with a GPU writes at paper scale.
+        on_gpu: Fields of its data that only a machine with a GPU can fill; others keep those of the last result.
     """
 
     name: str
@@ -149,7 +149,7 @@ class Experiment:
     figure: Callable[[Any], Figure]
     data: type
     stacks: Mapping[str, Task] = field(default_factory=dict)
-    files: Sequence[str] = ()
+    on_gpu: Sequence[str] = ()
 
 
 def find(name: str) -> Experiment:

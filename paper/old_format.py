@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from graphsnd.files import read_json
 from graphsnd.rl import Settings, Task
 
+RENAMED = {"through": "differentiable"}
 
-def read_task(path: Path) -> Task:
-    """Return the task of a ``settings.json``, of version 1 or of this one.
+
+def read_task(saved: dict[str, Any]) -> Task:
+    """Return the task that an ``about.json`` describes, of version 1 or of this one.
 
     Version 1 had two kinds of files: ``graphsnd-training``, and ``graphsnd-control`` with ``targets`` and ``designs``.
+    Its setting ``through`` is ``differentiable`` now.
 
     Args:
-        path: The file.
+        saved: Its ``task``.
     """
-    saved = read_json(path, path.name)
-    if not isinstance(saved, dict) or saved.get("version") != 1:
-        return Task.from_dict(saved, path)
+    if saved.get("version") != 1:
+        return Task.from_dict(saved, Path("about.json"))
     arms = {"target": saved["targets"], "design": saved["designs"]} if saved["format"] == "graphsnd-control" else {}
     # The first files of controlled runs do not say bfloat16, because there was none.
-    settings = Settings(**({"bfloat16": False} if arms else {}) | saved["settings"])
+    given = {RENAMED.get(name, name): value for name, value in saved["settings"].items()}
+    settings = Settings(**({"bfloat16": False} if arms else {}) | given)
     return Task(saved["world"], saved["agents"], saved["options"], saved["seeds"], **arms, settings=settings)

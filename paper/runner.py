@@ -17,7 +17,6 @@ import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
 from functools import lru_cache, partial
 from pathlib import Path
 from time import perf_counter
@@ -28,11 +27,11 @@ import torch
 from benchmarks.provenance import verify_commit
 from graphsnd.errors import InputError
 from graphsnd.files import hold_lock, parse_json, read_json, remove_parts, write_whole
-from graphsnd.plots.provenance import collect_provenance, describe_hardware, find_commit
+from graphsnd.plots.provenance import collect_provenance, find_commit
 from graphsnd.plots.style import png_bytes
 from graphsnd.plots.training import describe_grid
 from graphsnd.rl import Task, Trainer, train
-from graphsnd.rl.checkpoint import DESCRIPTION, has_checkpoint, load_checkpoint
+from graphsnd.rl.checkpoint import has_checkpoint, load_checkpoint
 from graphsnd.rl.grid import Stack, connect, run_stacks
 from graphsnd.rl.log import METRICS, read_rows
 from paper.control.actions import ACTIONS, write_actions
@@ -44,6 +43,7 @@ T = TypeVar("T")
 Stacks = Mapping[str, Task]
 RESULTS = Path(__file__).parent / "results"  # committed, of this checkout
 WORK = Path("runs/paper")
+DPI = 90  # of figures
 ABOUT, SIGNATURES = "about.json", "made.json"
 UNKNOWN, CHANGED = "unknown", ", changed"  # what a commit is called, or ends in
 
@@ -69,8 +69,6 @@ class Cell:
     value: Any
     commit: str = UNKNOWN
     seconds: float = 0.0
-    date: str = ""  # of its beginning
-    load: float | None = None  # of the machine then
 
 
 class Cells:
@@ -82,11 +80,11 @@ class Cells:
         out: Folder for logs and measurements that will be committed; ``results`` by default.
         step: Called with a cell's name as it begins.
         clean: Whether cells that were made by no known commit are made again.
-        again: Whether stacks are trained and files measured again that are there.
+        again: Whether stacks are trained again that are there.
         ray: Address of a Ray cluster that trains stacks of runs; None for this machine.
 
     Attributes:
-        made: The requested cells without their values: commit, seconds, date and load of each.
+        made: Commits of the requested cells.
         spared: Seconds that the requested cells took which were already there.
 
     Example:
@@ -113,7 +111,7 @@ class Cells:
         self.root, self.results, self.out, self.step = folder, results, out or results, step
         self.clean, self.again, self.ray = clean, again, ray
         self.fresh = False  # whether work of other commits is made again
-        self.made: list[Cell] = []
+        self.made: list[str] = []
         self.spared = 0.0
 
     def get(self, name: str, settings: dict[str, Any], make: Callable[[], T], kind: type[T]) -> T:
@@ -131,13 +129,13 @@ class Cells:
         path, wanted = self.root / f"{name}.json", json.loads(json.dumps(settings))
         stored = _read_cell(path, kind)
         if stored is not None and stored.settings == wanted and self._accepts(stored.commit):
-            self.made.append(replace(stored, settings=None, value=None))
+            self.made.append(stored.commit)
             self.spared += stored.seconds
             return cast(T, stored.value)
         self.step(name)
-        about, begin = sign(), perf_counter()
-        cell = replace(about, settings=wanted, value=make(), seconds=perf_counter() - begin)
-        self.made.append(about)
+        begin = perf_counter()
+        cell = Cell(wanted, make(), _describe_commit(), perf_counter() - begin)
+        self.made.append(cell.commit)
         text = json.dumps(vars(cell), default=asdict)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
@@ -147,11 +145,15 @@ class Cells:
         """Return where a file or folder of results is: in ``out`` where that has it, else among the committed ones."""
         return next((path for root in (self.out, self.results) if (path := root / name).exists()), None)
 
+    def earlier(self, kind: type[T]) -> T | None:
+        """Return the data of this experiment's last result at paper scale; None where there is none."""
+        path = self.find(f"{self.root.name}/{Scale.PAPER.value}.json")
+        return None if path is None else cast(T, decode(kind, read_result(path).data))
+
     def folder(self, name: str) -> Path:
         """Return a folder of a cell's own, for work that keeps checkpoints by itself, such as training."""
         path = self.root / name
-        unsigned = [Cell(None, None)] * path.is_dir()
-        if not all(self._accepts(cell.commit) for cell in self.signatures(name) or unsigned):
+        if not all(map(self._accepts, self.signatures(name) or [UNKNOWN] * path.is_dir())):
             shutil.rmtree(path)
         path.mkdir(parents=True, exist_ok=True)
         return path
@@ -165,10 +167,10 @@ class Cells:
         shared.made, shared.fresh = self.made, self.again
         return shared
 
-    def signatures(self, name: str) -> list[Cell]:
-        """Return who worked on a :meth:`folder`: empty cells with commit, date and load."""
+    def signatures(self, name: str) -> list[str]:
+        """Return the commits that worked on a :meth:`folder`."""
         path = self.root / name / SIGNATURES
-        return cast(list[Cell], decode(list[Cell], read_json(path, SIGNATURES) if path.is_file() else []))
+        return cast(list[str], decode(list[str], read_json(path, SIGNATURES) if path.is_file() else []))
 
     def _accepts(self, commit: str) -> bool:
         unknown = commit == UNKNOWN or commit.endswith(CHANGED)
@@ -206,8 +208,7 @@ def run(
     path, folder = result_path(out, experiment.name, scale), work / scale.value / experiment.name
     clean = scale is Scale.PAPER
     cells = Cells(folder, results=RESULTS, out=out, step=step, clean=clean, again=again, ray=ray)
-    lacking = clean and (stacks_to_train(experiment.stacks, cells) or files_to_measure(experiment.files, cells))
-    if path.is_file() and not again and not lacking:
+    if path.is_file() and not again and not (clean and _is_lacking(experiment, path, cells)):
         result = read_result(path)
         if not path.with_suffix(".png").is_file():
             draw(experiment, result, path)
@@ -224,7 +225,7 @@ def run(
             # What was imported late may be of other sources than what was imported first.
             raise InputError("result", "to be made by the same sources from start to end", "sources that changed")
         about["took_s"] = round(perf_counter() - begin + cells.spared, 1)
-        about = _tell_origin(date_provenance(about, cells.made), outcome, (out, RESULTS))
+        about = _tell_origin(about, cells.made, outcome, (out, RESULTS))
         data = json.loads(json.dumps(outcome.data, default=asdict))  # the figure sees what a later reader sees
         numbers = {name: number for name, number in outcome.numbers.items() if number is not None}
         result = Result(experiment.name, experiment.title, scale, about, tuple(outcome.sources), numbers, data)
@@ -235,13 +236,20 @@ def run(
     return result
 
 
+def _is_lacking(experiment: Experiment, path: Path, cells: Cells) -> bool:
+    """Return whether this machine can add to a finished result: trainings, or what a GPU fills."""
+    data = decode(experiment.data, read_result(path).data)
+    unfilled = torch.cuda.is_available() and not all(getattr(data, name) for name in experiment.on_gpu)
+    return unfilled or bool(stacks_to_train(experiment.stacks, cells))
+
+
 def draw(experiment: Experiment, result: Result, path: Path) -> None:
-    """Draw the figure of a result beside its JSON, in 256 colours: a third of the bytes, and enough for a diagram."""
+    """Draw the figure of a result beside its JSON, as wide as the page and in 128 colours: a fifth of the bytes."""
     from PIL import Image
 
     buffer = io.BytesIO()
-    with Image.open(io.BytesIO(png_bytes(experiment.figure(decode(experiment.data, result.data))))) as image:
-        small = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    with Image.open(io.BytesIO(png_bytes(experiment.figure(decode(experiment.data, result.data)), dpi=DPI))) as image:
+        small = image.convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     small.save(buffer, format="png", optimize=True)
     write_whole(path.with_suffix(".png"), buffer.getvalue())
 
@@ -319,7 +327,7 @@ def train_cell(task: Task, cells: Cells, name: str, *, device: str = "cpu") -> T
 
     def report(rows: Sequence[Any]) -> None:
         if len(cells.signatures(name)) == len(signed):
-            write_whole(folder / SIGNATURES, json.dumps([*signed, sign()], default=asdict))
+            write_whole(folder / SIGNATURES, json.dumps([*signed, _describe_commit()]))
         cells.step(f"{name}, iteration {rows[0].iteration} of {task.settings.iterations}")
 
     outcome = train(task, folder, device=device, resume=has_checkpoint(folder), on_row=report)
@@ -344,12 +352,6 @@ def stacks_to_train(stacks: Stacks, cells: Cells) -> list[str]:
     """Return those that are missing, or all with ``cells.again``; none where there is no GPU to train them."""
     can = torch.cuda.is_available() or cells.ray is not None
     return [name for name, task in stacks.items() if can and (cells.again or not _is_whole(name, task, cells))]
-
-
-def files_to_measure(names: Sequence[str], cells: Cells) -> list[str]:
-    """Return those that are missing, or all with ``cells.again``; none where there is no GPU to measure on."""
-    can = torch.cuda.is_available()
-    return [name for name in names if can and (cells.again or cells.find(name) is None)]
 
 
 def train_stacks(stacks: Stacks, names: Sequence[str], cells: Cells, *, device: str = "cuda") -> None:
@@ -386,7 +388,7 @@ def _train_on_ray(stacks: Stacks, cells: Cells, device: str) -> None:
     work = partial(_work_on_ray, device=device, options=options | {"out": cells.out.resolve()})
     with connect(cells.ray):
         trained, stopped = run_stacks(stacks, cells.root, work, device=device, ray=cells.ray, again=True, report=report)
-    cells.made += [cell for name in stacks for cell in cells.signatures(name)]
+    cells.made += [commit for name in stacks for commit in cells.signatures(name)]
     if stopped:
         raise KeyboardInterrupt(stopped)
     if failed := [f"{each.name}: {each.error}" for each in trained if each.state == "failed"]:
@@ -410,8 +412,8 @@ def _find_stack(name: str, task: Task, cells: Cells) -> Path | None:
     """
     for folder in (cells.out / name, cells.results / name):
         if (folder / METRICS).is_file():
-            path = folder / DESCRIPTION
-            if path.is_file() and read_task(path) != task:
+            path = folder / ABOUT
+            if path.is_file() and read_task(read_json(path, ABOUT)["task"]) != task:
                 raise InputError("results", f"with the stack {name}", f"the log of another task in {folder}")
             return folder
     return None
@@ -428,45 +430,17 @@ def _copy_log(task: Task, cells: Cells, cell: str, name: str, device: str) -> No
     if not (folder / METRICS).is_file():
         return
     command = f"python -m paper run {cells.root.name} --scale paper"
-    about = date_provenance(collect_provenance(command), cells.signatures(cell))
-    saved = load_checkpoint(folder)
+    about, saved = collect_provenance(command), load_checkpoint(folder)
+    about["cells"] = sorted(set(cells.signatures(cell)))
     about |= {"seeds": list(task.seeds), "device": device, "took_s": round(saved.seconds, 1)}
     about |= {"iterations": saved.iteration, "task": task.to_dict()}
     # Teams of independent policies are measured again; those of a controlled run would be too large to keep.
     teams = [] if task.target else [f"{name}/*" for name in task.run_names()]
-    for pattern in (DESCRIPTION, ACTIONS, *teams, METRICS):
+    for pattern in (ACTIONS, *teams, METRICS):
         for path in folder.glob(pattern):
             (target / path.relative_to(folder)).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target / path.relative_to(folder))
     write_whole(target / ABOUT, json.dumps(about, indent=1) + "\n")
-
-
-def read_or_measure(
-    name: str, make: Callable[[], T], kind: type[T], cells: Cells, *, here: bool, seeds: Sequence[int] = ()
-) -> tuple[dict[str, Any], T] | None:
-    """Return provenance and value of ``results/<name>``; where it is missing, or again, measure and write it.
-
-    Args:
-        name: Path of a JSON file below the folder of results.
-        make: Measures it, cell by cell.
-        kind: Type of what it returns.
-        cells: Where results are.
-        here: Whether this machine can measure it. If not, a file that is missing gives None.
-        seeds: Seeds that it uses, for the file.
-    """
-    path = cells.find(name)
-    if here and (cells.again or path is None):
-        begun, spared, begin, value = len(cells.made), cells.spared, perf_counter(), make()
-        command = f"python -m paper run {cells.root.name} --scale paper"
-        about = date_provenance(collect_provenance(command), cells.made[begun:]) | {"seeds": list(seeds)}
-        about["took_s"] = round(perf_counter() - begin + cells.spared - spared, 1)
-        path = cells.out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps({"provenance": about, "value": value}, default=asdict) + "\n")
-    if path is None:
-        return None
-    read = decode(dict[str, Any], read_json(path, name))
-    return read["provenance"], cast(T, decode(kind, read["value"]))
 
 
 def _read_cell(path: Path, kind: Any) -> Cell | None:
@@ -478,20 +452,6 @@ def _read_cell(path: Path, kind: Any) -> Cell | None:
         return None
 
 
-def sign() -> Cell:
-    """Return an empty cell of now: commit, date and load."""
-    date = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    return Cell(None, None, _describe_commit(), date=date, load=describe_hardware()["load"])
-
-
-def date_provenance(about: dict[str, Any], made: Sequence[Cell]) -> dict[str, Any]:
-    """Say when cells were measured, on how busy a machine, and by which commits: a resumed run may have several."""
-    dates, loads = [cell.date for cell in made if cell.date], [cell.load for cell in made if cell.load is not None]
-    hardware = about["hardware"] | {"load": max(loads, default=about["hardware"]["load"])}
-    dated = {"date": min([about["date"], *dates]), "hardware": hardware, "cells": sorted({one.commit for one in made})}
-    return about | dated
-
-
 @lru_cache(maxsize=1)
 def _describe_commit() -> str:
     """Return the commit that runs, and whether sources were changed since."""
@@ -499,15 +459,13 @@ def _describe_commit() -> str:
     return f"{about['commit'] or UNKNOWN}{CHANGED if about['dirty'] else ''}"
 
 
-def _tell_origin(about: dict[str, Any], outcome: Outcome, roots: Sequence[Path]) -> dict[str, Any]:
-    """Return the provenance of a result with its seeds, and with what the results that it read say about themselves."""
+def _tell_origin(about: dict[str, Any], made: Sequence[str], outcome: Outcome, roots: Sequence[Path]) -> dict[str, Any]:
+    """Return the provenance of a result with commits of its cells, seeds, and what results that it read say."""
     del about["seed"]
-    about["seeds"] = [int(seed) for seed in outcome.seeds]
-    about["sources"] = {source: _origin_of(source, roots) for source in outcome.sources}
-    origins = [origin for origin in about["sources"].values() if origin and "date" in origin]
-    if origins and not about["cells"]:  # nothing was measured now: when, and on how busy a machine, files say
-        hardware = about["hardware"] | {"load": max(origin["hardware"].get("load") or 0.0 for origin in origins)}
-        about |= {"date": min(origin["date"] for origin in origins), "hardware": hardware}
+    sources = {source: _origin_of(source, roots) for source in outcome.sources}
+    about |= {"cells": sorted(set(made)), "seeds": [int(seed) for seed in outcome.seeds], "sources": sources}
+    if not made:  # nothing was measured now
+        origins = [origin for origin in sources.values() if origin and "commit" in origin]
         about["cells"] = sorted({origin["commit"] for origin in origins})
         about["took_s"] = round(sum(origin.get("took_s", 0.0) for origin in origins), 1)
     return about
@@ -521,6 +479,4 @@ def _origin_of(source: str, roots: Sequence[Path]) -> dict[str, Any] | None:
     if path.suffix != ".json" or not path.is_file():
         return None
     about = decode(dict[str, Any], read_json(path, path.name))
-    about = about.get("provenance", about)
-    keys = ("command", "date", "commit", "dirty", "tree", "hardware", "versions", "seeds", "device", "took_s")
-    return {key: about[key] for key in keys if key in about}
+    return {key: value for key, value in about.get("provenance", about).items() if key != "task"}

@@ -7,8 +7,8 @@ answer; on a CPU at n = 4, 8 and 16, as in the paper, trained ones on n * 4096, 
 CPU all calls have one thread: small operations gain nothing from a second one, and wait for it wherever its core is
 busy.
 
-At paper scale a machine with a GPU writes a file for each size, ``timing/gpu,n=250.json`` in the folder of results, and
-others read these. The times of a CPU are a file too, ``timing/cpu.json``, so that a new file of a GPU repeats none.
+At paper scale a machine without a GPU keeps the times that the last result has of one, and nothing is timed again
+unless all of it is.
 
 A speed-up is a ratio of mean times, full over sampled, in the same trials; see
 :func:`~paper.shared.stopwatch.speedup`. How many trials there are was fixed before measuring.
@@ -31,6 +31,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.figures import make_log
+from benchmarks.timing import Clock
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
@@ -39,7 +40,7 @@ from graphsnd.plots.style import GREEN, INK, MUTED, ORANGE, VERMILLION, group_lo
 from paper.control.study import pair
 from paper.expanders.ablation import OBSERVATION_SEED, POLICY_SEED, initial_team
 from paper.experiment import Experiment, Number, Outcome, Scale
-from paper.runner import Cells, read_or_measure
+from paper.runner import Cells
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
 from paper.shared.drawing import error_bars
 from paper.shared.navigation import checkpoints, snapshot
@@ -49,7 +50,6 @@ from paper.shared.stopwatch import BLOCKS, CPU, Timing, mean_time, speedup, take
 GRAPH_SEED = 44
 WARM_CALLS, WARM_PAIRS = 3, 50
 SMALL, LARGE = (4, 8, 16), (100, 250, 500)  # sizes of the claims about the CPU and about the GPU
-CPU_FILE = "timing/cpu.json"
 TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)  # of an axis of speed-ups
 P, OBSERVATIONS = 0.1, 4096  # of the figure, and of the paper's sizes from 32 agents on
 # Call, what it is called, colour and marker; from slow to fast, as the lines lie.
@@ -102,6 +102,11 @@ class Data:
 
     machines: dict[str, Machine]  # "cpu" and perhaps "gpu"
 
+    @property
+    def gpu(self) -> Machine | None:
+        """The GPU, if there was one."""
+        return self.machines.get("gpu")
+
 
 def _tiny(n: int) -> Size:
     return Size(n, 1024, BLOCKS, (0.1, 1.0), fused_trials=BLOCKS)
@@ -122,37 +127,20 @@ GPU_SIZES: dict[Scale, Sequence[Size]] = {
     Scale.PAPER: tuple(Size(n) for n in (4, 8, 16, 32, 64, 100, 250, 500)),
 }
 
+SIZES = {"cpu": CPU_SIZES, "gpu": GPU_SIZES}
+
 
 def run(scale: Scale, cells: Cells) -> Outcome:
-    """Time every size on this machine's CPU and GPU; at paper scale read those that were timed before."""
-    gpu, cpu = torch.device("cuda"), partial(_time_cpu, scale, cells)
-    seeds, here = (POLICY_SEED, OBSERVATION_SEED, GRAPH_SEED), torch.cuda.is_available()
-    if scale is Scale.PAPER:
-        options: dict[str, Any] = {"cells": cells, "seeds": range(GRAPH_SEED, GRAPH_SEED + BLOCKS)}
-        makers = {name: partial(time_size, size, gpu, cells, scale) for name, size in _name_files(scale).items()}
-        read = {name: read_or_measure(name, make, Row, here=here, **options) for name, make in makers.items()}
-        rows = {name: one for name, one in read.items() if one is not None}
-        on_cpu = read_or_measure(CPU_FILE, cpu, list[Row], here=True, **options)
-        assert on_cpu is not None
-        machines = {"cpu": Machine(*on_cpu)}
-        if rows:
-            machines["gpu"] = Machine([*rows.values()][-1][0], [value for _, value in rows.values()])
-        sources = tuple(f"results/{name}" for name in (*rows, CPU_FILE))
-    else:
-        origin, sources = collect_provenance("python -m paper run timing", GRAPH_SEED), ()
-        machines = {"cpu": Machine(origin, cpu())}
-        if here:
-            machines["gpu"] = Machine(origin, [time_size(size, gpu, cells, scale) for size in GPU_SIZES[scale]])
+    """Time every size on this machine's CPU and GPU; at paper scale keep what was timed before, unless again."""
+    devices = {"cpu": CPU} | ({"gpu": torch.device("cuda")} if torch.cuda.is_available() else {})
+    earlier = cells.earlier(Data) if scale is Scale.PAPER else None
+    machines = dict(earlier.machines) if earlier else {}
+    sources = ("results/timing/paper.json",) if machines else ()
+    for name in [name for name in devices if cells.again or name not in machines]:
+        sizes, origin = SIZES[name][scale], collect_provenance("python -m paper run timing", GRAPH_SEED)
+        machines[name] = Machine(origin, [time_size(size, devices[name], cells, scale) for size in sizes])
     data = Data(machines)
-    return Outcome(data, summarise(data), seeds, sources)
-
-
-def _time_cpu(scale: Scale, cells: Cells) -> list[Row]:
-    return [time_size(size, CPU, cells, scale) for size in CPU_SIZES[scale]]
-
-
-def _name_files(scale: Scale) -> dict[str, Size]:
-    return {f"timing/gpu,n={size.n}.json": size for size in GPU_SIZES[scale]}
+    return Outcome(data, summarise(data), (POLICY_SEED, OBSERVATION_SEED, GRAPH_SEED), sources)
 
 
 def time_size(size: Size, device: torch.device, cells: Cells, scale: Scale) -> Row:
@@ -194,7 +182,7 @@ def measure(size: Size, team: Gaussian, seed: int = GRAPH_SEED) -> Row:
     with one_thread() if device.type == "cpu" else nullcontext():
         _warm(team, fused)
         trials = dict.fromkeys(loops, size.trials) | dict.fromkeys(fused, size.fused_trials)
-        return Row(**vars(size), calls=take_turns(loops | fused, trials=trials, device=device))
+        return Row(**vars(size), calls=take_turns(loops | fused, trials=trials, clock=Clock(device, wall=True)))
 
 
 def loop_calls(team: Gaussian, size: Size, seed: int = GRAPH_SEED) -> dict[str, Call]:
@@ -353,4 +341,4 @@ def _draw_times(ax: Axes, machine: Machine) -> None:
 
 
 TITLE = "Time of a metric call: loop over pairs against fused kernel"
-EXPERIMENT = Experiment("timing", TITLE, run, draw, Data, files=tuple(_name_files(Scale.PAPER)))
+EXPERIMENT = Experiment("timing", TITLE, run, draw, Data, on_gpu=("gpu",))

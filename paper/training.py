@@ -44,13 +44,13 @@ from graphsnd.rl.worlds import World
 from graphsnd.teams import StackedTeam
 from graphsnd.teams.team import Team
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
-from paper.runner import Cells, gather_stacks, read_or_measure, train_cell
+from paper.runner import Cells, gather_stacks, train_cell
 from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean, some_pairs
 from paper.shared.expected import bernoulli_error
 from paper.shared.rollouts import as_gaussian, observe, on_own, one_thread, pooled
 from paper.shared.stopwatch import Timing, speedup, take_turns
 
-COMMITTED, TRIALS_FILE = "training/navigation-100", "training/trials.json"
+COMMITTED = "training/navigation-100"
 ROLLOUT_SEED, GRAPH_SEED = 42, 88
 
 _NAVIGATION = PRESETS["navigation-100"]
@@ -155,14 +155,15 @@ class Data:
 
 def run(scale: Scale, cells: Cells) -> Outcome:
     """Train, or read the log of the committed run; then measure the first and the last team of every seed."""
-    size, sources, trials = SIZES[scale], tuple[str, ...](), None
+    size, sources, trials = SIZES[scale], tuple[str, ...](), list[TrialRow]()
     with one_thread():
         if scale is Scale.PAPER:
             folder, task = _committed(cells), STACKS[COMMITTED]
-            here = torch.cuda.is_available()
-            make_trials = partial(run_trials, cells)
-            trials = read_or_measure(TRIALS_FILE, make_trials, list[TrialRow], cells, here=here, seeds=(0,))
-            sources = tuple(f"results/{name}" for name in (COMMITTED, *[TRIALS_FILE] * (trials is not None)))
+            earlier, sources = cells.earlier(Data), (f"results/{COMMITTED}",)
+            if torch.cuda.is_available() and (cells.again or not (earlier and earlier.trials)):
+                trials = run_trials(cells)
+            elif earlier and earlier.trials:
+                trials, sources = earlier.trials, (*sources, "results/training/paper.json")
         else:
             folder, task = cells.folder("training"), make_task(size)
             train_cell(task, cells, "training")
@@ -176,8 +177,7 @@ def run(scale: Scale, cells: Cells) -> Outcome:
             times.append(cells.get(f"times,seed={seed}", about, make, SeedTimes))
     rows = [row for row in read_rows(folder) if row.snd is not None]
     log = [LogRow(**{one.name: getattr(row, one.name) for one in fields(LogRow)}) for row in rows]
-    tried = trials[1] if trials else []
-    data = Data(task.to_dict(), task.settings.diversity_probability, log, ends, times, tried)
+    data = Data(task.to_dict(), task.settings.diversity_probability, log, ends, times, trials)
     return Outcome(data, summarise(data), task.seeds, sources)
 
 
@@ -412,4 +412,4 @@ def _draw_trials(ax: Axes, data: Data) -> None:
 
 
 TITLE = "One hundred agents in training: sampled against full SND"
-EXPERIMENT = Experiment("training", TITLE, run, draw, Data, STACKS, (TRIALS_FILE,))
+EXPERIMENT = Experiment("training", TITLE, run, draw, Data, STACKS, ("trials",))

@@ -15,11 +15,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from benchmarks.timing import Clock
 from graphsnd.control.measurement import measure_points
 from graphsnd.designs.design import Bernoulli, parse
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
-from graphsnd.rl.control import GRAPHS
+from graphsnd.rl.dico import GRAPHS
 from graphsnd.rl.streams import hashed
 from paper.control.study import PUBLISHED, REFERENCE, control_task
 from paper.experiment import Number
@@ -81,7 +82,7 @@ def time_calls(
         calls = {f"loop, {arm}": _loop(arm, agents, loop, device) for arm in arms}
         calls |= {f"fused, {arm}": _fused(arm, agents, fused, device) for arm in arms}
         counts = {name: trials if name.startswith("loop") else max(trials, LEAST) for name in calls}
-        timings = take_turns(calls, trials=counts, device=device, warm=1)
+        timings = take_turns(calls, trials=counts, clock=Clock(device, wall=True), warm=1)
         by_way = ({arm: timings[f"{way}, {arm}"] for arm in arms} for way in ("loop", "fused"))
         return MetricTimes(*by_way)
 

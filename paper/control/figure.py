@@ -1,4 +1,4 @@
-"""The figure of a control study: diversity over iterations, errors, rewards of pairs of arms, and time by part."""
+"""The figure of a control study: diversity over iterations, errors, and rewards of pairs of arms."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from graphsnd.errors import plural
-from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION, styled_figure
+from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, PURPLE, VERMILLION, styled_figure
 from paper.control.faulty_controllers import FaultyStudy
-from paper.control.logs import PARTS
 from paper.control.study import REFERENCE, Study, compare_rewards, compare_seeds, summarise_arms
 
 ARM_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE)
-PART_COLOURS = dict(zip(PARTS, (FAINT, "#A3ABB5", ORANGE, INK, SKY), strict=True))  # not those of arms
-PART_NAMES = {"policies": "estimate: networks", "distances": "estimate: pairs"}
 DASHES, DOTS = (0, (4, 2)), (0, (1, 2))
 MARKS: dict[str, dict[str, Any]] = {
     "tracking_error": {"marker": "o", "markersize": 6, "markerfacecolor": "white"},
@@ -37,7 +34,6 @@ def draw_study(study: Study, faulty: FaultyStudy | None = None) -> Figure:
         *(partial(_draw_diversity, study=study, target=target, colours=colours) for target in study.targets),
         partial(_draw_errors, study=study, colours=colours),
         partial(_draw_pairs, study=study, colours=colours),
-        *([partial(_draw_costs, study=study)] if study.costs else []),
         *([] if faulty is None else [partial(_draw_faulty, faulty=faulty)]),
     ]
     half = (len(panels) + 1) // 2  # targets and their errors above
@@ -111,21 +107,6 @@ def _draw_pairs(ax: Axes, study: Study, colours: dict[str, str]) -> None:
     ax.axvline(0, color=INK, linewidth=1.0, linestyle=DOTS)
     ax.locator_params(axis="x", nbins=4)
     _frame(ax, f"Reward less that of {REFERENCE}", None, "difference, with 95% interval over seeds")
-
-
-def _draw_costs(ax: Axes, study: Study) -> None:
-    """Milliseconds of an iteration of one run, by part."""
-    for place, costs in enumerate(study.costs):
-        left = 0.0
-        for part in PARTS:
-            width = 1000 * costs.parts[part]
-            label = None if place else PART_NAMES.get(part, part)
-            ax.barh(place, width, left=left, color=PART_COLOURS[part], height=0.62, label=label)
-            left += width
-    ax.set_yticks(range(len(study.costs)), [costs.arm for costs in study.costs])
-    ax.set_ylim(len(study.costs) * 1.45 - 0.3, -0.6)  # room for the legend
-    _frame(ax, "Time of an iteration", None, "ms for one run")
-    ax.legend(loc="lower left", ncols=2, handlelength=1.0, handletextpad=0.5, columnspacing=0.8, fontsize=8)
 
 
 def _draw_faulty(ax: Axes, faulty: FaultyStudy) -> None:

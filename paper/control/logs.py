@@ -1,8 +1,8 @@
 """Logs of controlled training from several folders, run by run, and which runs of a study are not there.
 
-Runs are trained together. Rollout, update and audit are timed for all of them at once, an arm's estimates for all runs
-of that arm; a run is charged its equal share. Medians over iterations, because the first ones compile and other work
-disturbs some; then medians over runs, as in the paper.
+Runs are trained together, and an arm's estimates are timed for all runs of that arm; a run is charged its equal share.
+Medians over iterations, because the first ones compile and other work disturbs some; then medians over runs, as in the
+paper.
 """
 
 from __future__ import annotations
@@ -16,21 +16,12 @@ from typing import TypeVar
 
 from graphsnd.errors import InputError
 from graphsnd.rl import Task
-from graphsnd.rl.control import Run
-from graphsnd.rl.log import Row, read_rows
+from graphsnd.rl.log import Row, Run, read_rows
 from paper.runner import Cells, Stacks, gather_stacks, train_cell
 from paper.shared.rollouts import one_thread
 
 K = TypeVar("K")
 V = TypeVar("V")
-# Parts of an iteration: their columns in the log, and whether all runs share their seconds or those of one arm.
-PARTS = {
-    "rollout": ("rollout_seconds", True),
-    "update": ("update_seconds", True),
-    "policies": ("policy_seconds", False),
-    "distances": ("distance_seconds", False),
-    "audit": ("audit_seconds", True),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,21 +30,17 @@ class History:
 
     run: Run
     rows: list[Row]  # by iteration
-    together: int  # runs that were trained together with it
-    alike: int  # those among them with the same arm
+    alike: int  # runs of the same arm that were trained together with it, itself included
 
     @property
     def iterations(self) -> int:
         """That are done."""
         return self.rows[-1].iteration
 
-    def seconds(self) -> dict[str, float]:
-        """Return the seconds of an iteration of this run by part, medians over iterations."""
-        seconds = {}
-        for part, (column, is_shared) in PARTS.items():
-            runs = self.together if is_shared else self.alike
-            seconds[part] = statistics.median(getattr(row, column) for row in self.rows) / runs
-        return seconds
+    @property
+    def metric_seconds(self) -> float:
+        """Seconds of an iteration of this run for the distances of its estimates, median over iterations."""
+        return statistics.median(row.distance_seconds or 0.0 for row in self.rows) / self.alike
 
 
 def split_runs(rows: Iterable[Row]) -> list[History]:
@@ -61,7 +48,7 @@ def split_runs(rows: Iterable[Row]) -> list[History]:
     runs = group_by(rows, lambda row: Run(row.arm or "", row.target, row.seed))
     arms = Counter(run.arm for run in runs)
     ordered = {run: sorted(mine, key=lambda row: row.iteration) for run, mine in runs.items()}
-    return [History(run, mine, len(runs), arms[run.arm]) for run, mine in ordered.items()]
+    return [History(run, mine, arms[run.arm]) for run, mine in ordered.items()]
 
 
 def gather_runs(stacks: Stacks, cells: Cells) -> tuple[list[History], list[Path]]:

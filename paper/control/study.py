@@ -1,4 +1,4 @@
-r"""A study of controlled training: logs of its runs, their last iterations, means over seeds, pairs of arms, and costs.
+r"""A study of controlled training: logs of its runs, their last iterations, means over seeds, and pairs of arms.
 
 The window is the last w iterations. For a run with target :math:`d^\ast`, applied signal :math:`a_t` (estimate times
 scale) and audit :math:`d_t` (SND over all pairs),
@@ -25,7 +25,7 @@ from scipy.stats import binomtest, t
 from graphsnd.control import audit_error, tracking_error
 from graphsnd.errors import InputError
 from graphsnd.rl import PRESETS, Settings, Task
-from paper.control.logs import PARTS, History, group_by, list_missing
+from paper.control.logs import History, group_by, list_missing
 from paper.experiment import Number
 
 REFERENCE = "complete"  # the arm that the others are compared with
@@ -95,14 +95,6 @@ class Twin:
 
 
 @dataclass(frozen=True)
-class Costs:
-    """Seconds of an iteration of one run of an arm, by part."""
-
-    arm: str
-    parts: dict[str, float]
-
-
-@dataclass(frozen=True)
 class Band:
     """One column over iterations: mean and range over seeds."""
 
@@ -132,7 +124,6 @@ class Study:
     wanted: int  # runs of the whole study
     missing: tuple[str, ...]  # runs that are not there, or not to their end
     runs: tuple[RunSummary, ...]
-    costs: tuple[Costs, ...]
     metric_speedups: dict[str, dict[str, float]]  # by arm and target, see :func:`metric_speedups`
     curves: tuple[Curve, ...]
     departures: str = ""  # what the runs did otherwise than the paper's, in words
@@ -196,7 +187,6 @@ def summarise_study(task: Task, window: int, histories: Sequence[History], depar
         wanted=len(task.runs()),
         missing=tuple(list_missing(histories, task)),
         runs=tuple(summarise_run(history, window) for history in done),
-        costs=tuple(summarise_costs(done)),
         metric_speedups={arm: metric_speedups(done, arm) for arm in arms if arm != REFERENCE},
         curves=tuple(make_curves(done)),
         departures=departures,
@@ -392,16 +382,6 @@ def make_curves(histories: Sequence[History]) -> list[Curve]:
     return curves
 
 
-def summarise_costs(histories: Sequence[History]) -> list[Costs]:
-    """Return the costs of every arm, medians over its runs."""
-    costs = []
-    for arm, mine in group_by(histories, lambda history: history.run.arm).items():
-        each = [history.seconds() for history in mine]
-        parts = {part: statistics.median(one[part] for one in each) for part in PARTS}
-        costs.append(Costs(arm, parts))
-    return costs
-
-
 def metric_speedups(histories: Sequence[History], arm: str) -> dict[str, float]:
     """Return the metric's time over all pairs divided by that of an arm, for every target: ratio of medians over runs.
 
@@ -410,7 +390,7 @@ def metric_speedups(histories: Sequence[History], arm: str) -> dict[str, float]:
     ratios = {}
     for target, runs in group_by(histories, lambda history: history.run.target).items():
         sides = ([history for history in runs if history.run.arm == name] for name in (REFERENCE, arm))
-        full, mine = (statistics.median([one.seconds()["distances"] for one in side] or [0.0]) for side in sides)
+        full, mine = (statistics.median([one.metric_seconds for one in side] or [0.0]) for side in sides)
         if target is not None and min(full, mine) > 0:
             ratios[f"{target:g}"] = full / mine
     return ratios

@@ -5,15 +5,12 @@ shared observations, which is equation (1), and each policy on observations of i
 compares. Trained policies are shown what they saw in their world, or uniform noise of their own, as in the paper's
 panel.
 
-Costs of the metric on these graphs are timed once for each size, for the panels of cost against accuracy.
-
 Forwarding indices do not depend on the team, so each drawn graph is routed once. A search that reaches its time limit
 leaves certified bounds that are wider, and on another machine may leave others.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -27,7 +24,6 @@ from graphsnd.behavior import Behavior
 from graphsnd.metric import pairwise
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 from paper.expanders.comparison import (
-    Cost,
     Data,
     Distances,
     GraphSummary,
@@ -38,14 +34,12 @@ from paper.expanders.comparison import (
     measure_small_graphs,
     summarise_graph,
 )
-from paper.expanders.families import FOUR, SEEDS, SIZES, Family, build, degrees
+from paper.expanders.families import SEEDS, SIZES, Family, build, degrees
 from paper.expanders.figure import draw_expanders
 from paper.expanders.numbers import summarise
 from paper.experiment import Experiment, Outcome, Scale
 from paper.runner import Cells
-from paper.shared.calls import Answers, Call, fused_call, loop_call, loop_mean
-from paper.shared.rollouts import as_gaussian, on_own, one_thread, pooled
-from paper.shared.stopwatch import take_turns
+from paper.shared.rollouts import as_gaussian, on_own, pooled
 from paper.training import COMMITTED, ROLLOUT_SEED, STACKS, fingerprint, last_team, roll_out
 
 TRAINED_AGENTS = 100
@@ -120,13 +114,12 @@ class Plan:
     routed: Mapping[int, int]  # by size, the number of seeds of every family whose forwarding index is computed
     seconds: float  # time limit of each search for it
     trained: Sequence[int]  # seeds of the training runs
-    trials: int  # of every call that is timed
 
 
 PLANS: dict[Scale, Plan] = {
-    Scale.SMOKE: Plan((12,), (0, 1), 64, {12: 1}, 0.2, (0,), 1),
-    Scale.LAPTOP: Plan(SIZES, SEEDS, OBSERVATIONS, {50: 5, 100: 2, 200: 1, 500: 1}, 1.0, (0, 1, 2), 5),
-    Scale.PAPER: Plan(SIZES, SEEDS, OBSERVATIONS, dict.fromkeys(SIZES, 5), 20.0, (0, 1, 2), 11),
+    Scale.SMOKE: Plan((12,), (0, 1), 64, {12: 1}, 0.2, (0,)),
+    Scale.LAPTOP: Plan(SIZES, SEEDS, OBSERVATIONS, {50: 5, 100: 2, 200: 1, 500: 1}, 1.0, (0, 1, 2)),
+    Scale.PAPER: Plan(SIZES, SEEDS, OBSERVATIONS, dict.fromkeys(SIZES, 5), 20.0, (0, 1, 2)),
 }
 
 
@@ -172,12 +165,8 @@ def run(scale: Scale, cells: Cells) -> Outcome:
             settings |= {**subject.settings, "families": [family.value for family in Family]}
             compared = partial(compare_team, plan, subject, degree, drawn)
             mine += cells.get(f"team={subject.label},n={n},d={degree}", settings, compared, list[Row])
-    costs: list[Cost] = []
-    for n in plan.sizes:
-        about = {"n": n, "observations": plan.observations, "trials": plan.trials}
-        costs += cells.get(f"costs,n={n}", about, partial(measure_costs, plan, n), list[Cost])
     teams = tuple(TeamRows(*key, tuple(mine)) for key, mine in rows.items())
-    data = Data(teams, small, plan.observations, tuple(costs))
+    data = Data(teams, small, plan.observations)
     published = tuple(replace(team, rows=tuple(map(_round, team.rows))) for team in data.teams)
     sources = (f"results/{COMMITTED}",) if any(team.trained for team in data.teams) else ()
     return Outcome(replace(data, teams=published), summarise(data), plan.seeds, sources)
@@ -220,22 +209,6 @@ def compare_team(
             summary = known or summarise_graph(graph, family.value, degree, forwarding=forwarding, seconds=plan.seconds)
             rows.append(compare(distances, graph, summary))
     return rows
-
-
-def measure_costs(plan: Plan, n: int) -> list[Cost]:
-    """Time the metric on one graph of every family and degree, and over all pairs: a time depends on no weights."""
-    team = as_gaussian(initial_team(n, observations=plan.observations))
-    mean, positions, calls = partial(loop_mean, Answers.of(team)), mean_actions(team), dict[str, Call]()
-    kinds = list(itertools.product(degrees(n), FOUR))
-    for degree, family in kinds:
-        graph = build(family, n, degree, plan.seeds[0], positions)
-        calls[f"loop,{degree},{family.value}"] = loop_call(mean, partial(graph.edges.tolist))
-        calls[f"fused,{degree},{family.value}"] = fused_call(team, partial(lambda graph: graph, graph))
-    calls["fused"] = fused_call(team)
-    with one_thread():
-        middle = {name: one.quartiles[1] for name, one in take_turns(calls, trials=plan.trials, warm=1).items()}
-    rows = [Cost(n, d, f.value, middle[f"loop,{d},{f.value}"], middle[f"fused,{d},{f.value}"]) for d, f in kinds]
-    return [*rows, Cost(n, None, None, None, middle["fused"])]
 
 
 def _settings(plan: Plan, n: int, degree: int) -> dict[str, Any]:

@@ -226,24 +226,12 @@ class TeamRows:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """Seconds of one call of the metric on a graph, or over all pairs; medians."""
-
-    n: int
-    degree: int | None  # None for all pairs
-    family: str | None
-    loop: float | None  # one distance after the other, as in the paper; None where it was not timed
-    fused: float
-
-
-@dataclass(frozen=True)
 class Data:
     """What the figure draws."""
 
     teams: tuple[TeamRows, ...]
     small: SmallGraphs
     observations: int  # of each team
-    costs: tuple[Cost, ...]
 
     def rows(self, *, trained: bool, own: bool) -> list[Row]:
         """Return the rows of one kind of teams."""

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, VERMILLION, styled_figure
-from paper.expanders.comparison import Cost, Data, Row, select, sizes_and_degrees
+from paper.expanders.comparison import Data, Row, select, sizes_and_degrees
 from paper.expanders.families import FOUR, Family
 
 Rows = Sequence[Row]
@@ -42,14 +42,8 @@ def draw_expanders(data: Data) -> Figure:
     """Draw ratios by size and degree, trained beside fresh teams, and the forwarding index."""
     kinds = {(trained, own): data.rows(trained=trained, own=own) for trained, own in KINDS}
     initial = kinds[False, False]
-    timed, largest = {cost.n for cost in data.costs}, max(row.n for row in initial)
-    size = next((row.n for row in kinds[True, False] if row.n in timed), largest)
-    teams = {"fresh": select(initial, n=size), "trained": select(kinds[True, False], n=size)}
-    with styled_figure(12.6, 14.4) as figure:
-        layout = [["sizes", "sizes"], ["teams", "forwarding"], ["costs", "transfer"]]
-        axes: dict[str, Axes] = figure.subplot_mosaic(layout)
-        _draw_costs(axes["costs"], data.costs, {"fresh": select(initial, n=largest)})
-        _draw_costs(axes["transfer"], data.costs, {name: rows for name, rows in teams.items() if rows})
+    with styled_figure(12.6, 9.8) as figure:
+        axes: dict[str, Axes] = figure.subplot_mosaic([["sizes", "sizes"], ["teams", "forwarding"]])
         _draw_sizes(axes["sizes"], initial)
         _draw_teams(axes["teams"], kinds)
         _draw_forwarding(axes["forwarding"], initial)
@@ -146,31 +140,6 @@ def _draw_forwarding(ax: Axes, rows: Rows) -> None:
     ax.set_title("Forwarding index, certified: median, range of seeds")
     note = _count_disconnected(rows)
     ax.annotate(note, (0.98, 0.03), xycoords="axes fraction", ha="right", va="bottom", fontsize=8.5, color=MUTED)
-
-
-def _draw_costs(ax: Axes, costs: Sequence[Cost], teams: dict[str, list[Row]]) -> None:
-    """Draw the distance from SND against the time of a loop over the edges, degree by degree, and of exact SND."""
-    n = next(iter(teams.values()))[0].n
-    times = {(cost.degree, cost.family): cost for cost in costs if cost.n == n}
-    for (name, rows), style in zip(teams.items(), ("-", "--"), strict=False):
-        for family in FOUR:
-            colour, marker, _ = LOOKS[family]
-            mine = {degree: select(rows, family, degree=degree) for degree in sorted({row.degree for row in rows})}
-            x = [1000 * (times[degree, family.value].loop or math.nan) for degree in mine]
-            y = [math.sqrt(statistics.fmean(row.difference**2 for row in of)) for of in mine.values()]
-            face = colour if style == "-" else "white"
-            ax.plot(x, y, style, marker=marker, color=colour, markerfacecolor=face, markersize=5.5, linewidth=1.2)
-        ax.plot([], [], style, color=MUTED, label=f"{name} policies, SND {rows[0].snd:.2g}")
-    exact = 1000 * times[None, None].fused
-    label = f"all pairs in one fused call: {exact:.3g} ms, exact"
-    ax.axvline(exact, color=INK, linestyle=":", linewidth=1.2, label=label)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.grid()
-    ax.set_xlabel("time of a Python loop over the edges, median  [ms]")
-    ax.set_ylabel("|Graph-SND - SND|, root mean square  [action units]")
-    ax.set_title(f"Cost against accuracy, n = {n}" + ", trained beside fresh" * (len(teams) > 1))
-    ax.legend(loc="best", fontsize=8.5)
 
 
 def _draw_guide(ax: Axes, points: Sequence[tuple[float, float]]) -> None:

@@ -101,5 +101,3 @@ def _details(one: Judged, published: Published) -> Iterator[tuple[str, str]]:
         return
     where = f"results/{claim.experiment}/{one.result.scale.value}.json, {describe_machine(one.result)}"
     yield "Number", f"{claim.number} in {where}"
-    if one.result.sources:
-        yield "Computed from", ", ".join(one.result.sources)

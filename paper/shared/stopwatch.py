@@ -11,12 +11,14 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from time import perf_counter
+from functools import partial
 
 import numpy as np
 import torch
 from scipy.stats import t
 
+from benchmarks import timing
+from benchmarks.timing import Clock
 from graphsnd.errors import plural
 from paper.experiment import Number
 
@@ -51,39 +53,42 @@ class Timing:
         return Number(median, q1, q3, unit, "quartiles")
 
 
+class Fastest(Clock):
+    """Counts the fastest of several calls in a row: right after another one, a call would find its caches empty."""
+
+    def seconds(self, call: Callable[[], object], repeats: int = 1) -> float:
+        """Return the least seconds of a call."""
+        return min(super(Fastest, self).seconds(call) for _ in range(repeats))
+
+
 def take_turns(
     calls: Mapping[str, Callable[[], int]],
     *,
     trials: Mapping[str, int] | int,
-    device: torch.device = CPU,
+    clock: Clock | None = None,
+    block: int = 1,
     warm: int = 0,
 ) -> dict[str, Timing]:
-    """Time every call once in each trial that it takes part in.
+    """Time every call once in each trial that it takes part in; see :func:`benchmarks.timing.take_turns`.
 
     Args:
         calls: Each does its work, reads the result, and returns the number of pairs it looked at.
         trials: In which each takes part, from the first one on.
-        device: Synchronised before and after each call when it is a GPU.
+        clock: That of the wall, on a CPU, when None.
+        block: Calls in a row of a trial.
         warm: Untimed rounds before the first trial.
     """
-    for _ in range(warm):
-        for call in calls.values():
-            call()
-    turns = dict.fromkeys(calls, trials) if isinstance(trials, int) else trials
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    pairs: dict[str, list[int]] = {name: [] for name in calls}
-    for trial in range(max(turns.values())):
-        # Backwards in every other trial, so that no call always follows the same one.
-        for name, call in list(calls.items())[:: -1 if trial % 2 else 1]:
-            if trial >= turns[name]:
-                continue
-            _wait(device)
-            begin = perf_counter()
-            count = call()
-            _wait(device)
-            seconds[name].append(round(perf_counter() - begin, DIGITS))
-            pairs[name].append(count)
-    return {name: Timing(seconds[name], pairs[name]) for name in calls}
+    counts: dict[str, list[int]] = {name: [] for name in calls}
+    counted = {name: partial(_count, call, counts[name]) for name, call in calls.items()}
+    times = timing.take_turns(counted, clock or Clock(CPU, wall=True), rounds=trials, repeats=block, warm=warm)
+    return {
+        name: Timing([round(each, DIGITS) for each in seconds], counts[name][warm::block])
+        for name, seconds in times.items()
+    }
+
+
+def _count(call: Callable[[], int], counts: list[int]) -> None:
+    counts.append(call())
 
 
 def speedup(full: Sequence[float], part: Sequence[float], *, medians: bool = False) -> Number:
@@ -134,8 +139,3 @@ def median_time(seconds: Sequence[float]) -> Number:
     """Return a median time with its interval over blocks of trials, as that of :func:`speedup`."""
     number = speedup(seconds, [1.0] * len(seconds), medians=True)
     return replace(number, unit="s", kind=number.kind.removeprefix("ratio of "))
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)

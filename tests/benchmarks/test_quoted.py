@@ -13,13 +13,13 @@ import pytest
 from benchmarks.share import crossing
 
 ROOT = Path(__file__).parents[2]
-RESULTS, DESIGNS = ROOT / "benchmarks" / "results", ROOT / "paper" / "results" / "designs"
+RESULTS = ROOT / "benchmarks" / "results"
 CPU, GPU = "cpu-2-cores", "h200"
 Line = tuple[str, str]  # page, and what it has to say
 
 
-def load(name: str, folder: Path = RESULTS) -> Any:
-    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+def load(name: str) -> Any:
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def read(page: str) -> str:
@@ -72,7 +72,7 @@ def calls() -> Iterator[Line]:
 
 
 def designs() -> Iterator[Line]:
-    found = load(CPU, DESIGNS)
+    found = load(f"designs/{CPU}")
     for team in found["designs"]:
         graph, *_ = team["designs"]
         ring = [one for one in team["designs"] if one["name"].startswith("ring")][-1]
@@ -144,7 +144,7 @@ def sentences() -> Iterator[Line]:
         ("ring:4", "a new ring per observation"),
     ):
         yield page, row(label, *(f"{round(crossing(found, name) or 0, -1):,.0f}" for found in shares))
-    covered = [one["covered"] for one in load(f"coverage-{CPU}", DESIGNS)["coverage"] if "asymptotic" in one["kind"]]
+    covered = [one["covered"] for one in load(f"designs/coverage-{CPU}")["coverage"] if "asymptotic" in one["kind"]]
     yield page, f"95% intervals covered {100 * min(covered):.1f} to {max(covered):.1%} (asymptotic"
 
 

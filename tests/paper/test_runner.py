@@ -23,8 +23,8 @@ from paper import runner
 from paper.control.actions import read_actions
 from paper.experiment import NAMES, Number, Outcome, Scale, find
 from paper.pack import pack
-from paper.runner import Cell, Cells, gather_stacks, read_or_measure, read_result, run, train_stacks
-from tests.paper.fakes import Data, squares
+from paper.runner import Cells, gather_stacks, read_result, run, train_stacks, write_result
+from tests.paper.fakes import Data, Square, squares
 from tests.training import control_settings, control_task
 
 ROOT = Path(__file__).parents[2]
@@ -76,7 +76,7 @@ def test_a_finished_experiment_goes_on_where_a_gpu_can_make_what_it_lacks(
     made: list[int] = []
     task = control_task(3, (0.1,), ("complete",), settings=control_settings(iterations=1))
     trained = dataclasses.replace(squares(made=made), stacks={"control/none": task})
-    measured = dataclasses.replace(squares(made=made), files=("recovery/gpu.json",))
+    measured = dataclasses.replace(squares(made=made), on_gpu=("rows",))
     go(tmp_path, experiment=trained)
     go(tmp_path, experiment=trained)
     assert made == [2, 3, 4]  # nothing here could train it
@@ -84,8 +84,9 @@ def test_a_finished_experiment_goes_on_where_a_gpu_can_make_what_it_lacks(
     assert made == [2, 3, 4] * 2
     monkeypatch.setattr("paper.runner.torch", SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: True)))
     go(tmp_path, experiment=measured)
-    assert made == [2, 3, 4] * 3
-    (tmp_path / "results" / "recovery" / "gpu.json").touch()
+    assert made == [2, 3, 4] * 2
+    path = tmp_path / "results" / "recovery" / "paper.json"
+    write_result(replace(read_result(path), data={"rows": []}), path)
     go(tmp_path, experiment=measured)
     assert made == [2, 3, 4] * 3
 
@@ -156,13 +157,13 @@ def test_numbers_that_are_none(tmp_path: Path, number: Number) -> None:
 def test_sources_tell_where_they_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     committed = tmp_path / "checkout" / "results"
     (committed / "control").mkdir(parents=True)
-    told = {"command": "graphsnd control", "hardware": {"gpu": "H200"}, "took_s": 3, "private": 1}
+    told = {"command": "graphsnd control", "hardware": {"gpu": "H200"}, "took_s": 3, "task": {}}
     (committed / "control" / "about.json").write_text(json.dumps(told))
     monkeypatch.setattr("paper.runner.RESULTS", committed)
     sources = ("results/control", "results/other.csv")
     outcome = Outcome(Data(()), {"largest": Number(0.5), "none": None}, sources=sources)
     result = go(tmp_path, experiment=dataclasses.replace(squares(), run=lambda scale, cells: outcome))
-    del told["private"]
+    del told["task"]
     assert result.provenance["sources"] == {"results/control": told, "results/other.csv": None}
     assert (result.sources, result.numbers) == (sources, {"largest": Number(0.5)})
 
@@ -192,7 +193,7 @@ def test_work_of_no_commit_is_repeated_at_paper_scale(tmp_path: Path, monkeypatc
     (first.folder("training") / "checkpoint").write_text("")
     again, clean = Cells(tmp_path), Cells(tmp_path, clean=True)
     assert (again.get("a", {}, lambda: 3, int), again.get("b", {}, lambda: 4, int)) == (1, 2)
-    assert [cell.commit for cell in again.made] == ["0" * 40, "unknown"]
+    assert again.made == ["0" * 40, "unknown"]
     assert (clean.get("a", {}, lambda: 3, int), clean.get("b", {}, lambda: 4, int)) == (1, 4)
     assert not (clean.folder("training") / "checkpoint").exists()
 
@@ -201,7 +202,7 @@ def test_shared_work_of_another_commit_is_repeated_when_measurements_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = Cells(tmp_path / "one").beside("teams").folder("n=4")
-    (folder / "made.json").write_text(json.dumps([vars(Cell(None, None, "1" * 40))]))
+    (folder / "made.json").write_text(json.dumps(["1" * 40]))
     assert Cells(tmp_path / "two").beside("teams").signatures("n=4")
     Cells(tmp_path / "two", again=True).beside("teams").folder("n=4")
     assert not Cells(tmp_path / "two").beside("teams").signatures("n=4")
@@ -240,7 +241,7 @@ def test_a_study_over_several_visits(cells: Cells, monkeypatch: pytest.MonkeyPat
     rows = read_rows(first)
     assert [(row.iteration, row.arm, row.seed) for row in rows[:2]] == [(1, "complete", 0), (1, "bernoulli:0.5", 0)]
     assert len(rows) == 6
-    kept = ["about.json", "actions.json", "metrics.csv", "settings.json"]
+    kept = ["about.json", "actions.json", "metrics.csv"]
     assert sorted(path.name for path in second.iterdir()) == kept
     about = json.loads((first / "about.json").read_text())
     assert (about["cells"], about["iterations"], about["seeds"]) == (["0" * 40], 3, [0])
@@ -269,23 +270,11 @@ def test_teams_come_along(cells: Cells) -> None:
     assert len(read_rows(folder)) == 4
 
 
-def test_what_one_machine_measured_is_read_elsewhere(cells: Cells) -> None:
-    cells.get("one", {}, lambda: [1, 2], list[int])
-
-    def make() -> list[int]:
-        return cells.get("two", {}, lambda: [3, 4], list[int])
-
-    def read(where: Cells, *, here: bool) -> tuple[dict[str, Any], list[int]] | None:
-        return read_or_measure("timing/gpu.json", make, list[int], where, here=here, seeds=(7,))
-
-    assert read(cells, here=False) is None
-    measured = read(cells, here=True)
-    assert measured is not None
-    about, value = measured
-    assert (value, about["seeds"], about["cells"]) == ([3, 4], [7], ["0" * 40])
-    assert 0 <= about["took_s"] < 60
-    for there in (cells, Cells(cells.root, results=cells.out)):
-        assert read(there, here=True) == read(there, here=False) == measured
+def test_the_last_result_is_found(tmp_path: Path) -> None:
+    cells = Cells(tmp_path / "work" / "paper" / "recovery", results=tmp_path / "results")
+    assert cells.earlier(Data) is None
+    go(tmp_path)
+    assert cells.earlier(Data) == Data((Square(2, 4), Square(3, 9), Square(4, 16)))
 
 
 def run_python(root: Path, *arguments: str) -> Any:

@@ -53,7 +53,7 @@ def test_bounds_of_a_row_are_those_of_the_library() -> None:
     graph = graphs.random_regular(n, degree, seed=0)
     distances = Distances.of(pairwise(initial_team(n, observations=64)))
     row = compare(distances, graph, summarise_graph(graph, Family.REGULAR, degree, seed=0, forwarding=False))
-    (found,) = theory.read_bounds(Ablation((TeamRows(False, False, None, (row,)),), measure_small_graphs(), 64, ()))
+    (found,) = theory.read_bounds(Ablation((TeamRows(False, False, None, (row,)),), measure_small_graphs(), 64))
     largest = float(distances.matrix.max()) / distances.snd
     assert found.exact == pytest.approx(bounds.random_regular_bound(largest, n, degree, 0.1))
     assert found.probabilistic == paper_random_regular_bound(largest, n, degree, 0.1)

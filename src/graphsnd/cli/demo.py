@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphsnd.cli.options import Force, check_folder, show_path
-from graphsnd.cli.progress import steps
+from graphsnd.cli.options import steps
+from graphsnd.errors import printable
 
 if TYPE_CHECKING:
     from graphsnd.plots.study import Study
@@ -24,7 +24,6 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the team and of the graphs.")] = 0,
     agents: Annotated[int, typer.Option(help="Team size, at least 8.")] = 100,
     observations: Annotated[int, typer.Option(help="Number of observations, shared by all agents.")] = 2000,
-    force: Force = False,
 ) -> None:
     """Measure a built-in team of 100 agents with four hidden roles.
 
@@ -34,10 +33,9 @@ def demo(
     with steps(STEPS) as step:
         step("loading")
         from graphsnd import plots
-        from graphsnd.plots.demo import FIGURES, TEAM, write_demo
+        from graphsnd.plots.demo import write_demo
         from graphsnd.plots.study import run_study
 
-        check_folder(out, {"index.html": "page", TEAM: "NPZ"} | dict.fromkeys(FIGURES, "PNG"), force=force)
         step("team")
         team = plots.example_team(agents, observations, seed)
         study = run_study(team, seed=seed, step=step)
@@ -77,8 +75,10 @@ def _show(study: Study, written: list[Path]) -> None:
     )
     head("Written")
     page, team, *pictures = written
-    console.print(f"[bold]{show_path(page)}[/bold]  everything on one page")
-    console.print(f"[bold]{show_path(team)}[/bold]  the team: what each agent would do, where it stands, its name")
+    console.print(f"{printable(str(page))}  everything on one page", markup=False)
+    console.print(
+        f"{printable(str(team))}  the team: what each agent would do, where it stands, its name", markup=False
+    )
     console.print(f"{', '.join(path.name for path in pictures)} beside them", style="dim")
     head("Try next")
     file, report = (shlex.quote(str(path)) for path in (team, team.with_name("report.html")))

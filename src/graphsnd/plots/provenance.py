@@ -15,7 +15,7 @@ from graphsnd.files import read_json
 
 PACKAGES = ("torch", "numpy", "scipy", "networkx", "numba", "triton", "vmas", "mpe2")
 SOURCES = ("src", "paper", "benchmarks")  # folders of a checkout that results depend on, without their results/
-SUFFIXES = (".py", ".json", ".yaml", ".css", ".html", ".js", ".mplstyle", ".typed")  # of all files there, in one line
+SUFFIXES = (".py", ".pyi", ".json", ".yaml", ".css", ".html", ".js", ".mplstyle", ".typed")  # of all files there
 MANIFEST = "commit.json"  # at the root of a copy without history: its commit, and the hash of its sources
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graphsnd.errors import InputError, check_integer, number
 from graphsnd.files import parse_json, read_json, write_whole
-from graphsnd.rl.control import DiversityControl
+from graphsnd.rl.dico import DiversityControl
 from graphsnd.rl.diversity import pool_observations
 from graphsnd.rl.log import check_complete, run_folder
 from graphsnd.rl.task import Task

@@ -26,8 +26,7 @@ from graphsnd.rl.checkpoint import (
     save_checkpoint,
     save_teams,
 )
-from graphsnd.rl.log import METRICS, CsvLog, Row
-from graphsnd.rl.loggers import LOGGERS, RunLoggers
+from graphsnd.rl.log import LOGGERS, METRICS, CsvLog, Row, RunLoggers
 from graphsnd.rl.task import Task
 from graphsnd.rl.trainer import Trainer, is_brief
 
@@ -129,9 +128,9 @@ def train(
 
         def save() -> None:
             log.flush()  # so that the log has every iteration of every checkpoint
-            save_checkpoint(folder, task, trainer, seconds=before + perf_counter() - start, threads=threads)
-            if keep_teams:
+            if keep_teams:  # before the checkpoint: a resumed training does not come back to this iteration
                 save_teams(folder / "teams" / f"iteration-{trainer.iteration:06d}", trainer, observations=False)
+            save_checkpoint(folder, task, trainer, seconds=before + perf_counter() - start, threads=threads)
 
         if not resume:
             save()  # from now on it can be resumed, whatever happens

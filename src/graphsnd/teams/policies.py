@@ -180,7 +180,7 @@ class PoliciesTeam(Team):
             try:
                 answers.append(read_single(answer, lead, squashed=self.squashed, validate=not quiet))
             except InputError as error:
-                error.args = (f"{error} This is the answer of policy {self._name(agent)}.",)
+                error.fix = f"{error.fix} This is the answer of policy {self._name(agent)}.".lstrip()
                 raise
         return map_tensors(lambda fields, _: join(fields), answers, skip=1)
 

@@ -14,10 +14,10 @@ def test_targets_choose_the_controller() -> None:
 
 
 def test_every_option_of_the_controller_can_be_set() -> None:
-    options = {"tau": 0.2, "through": True, "bootstrap": "target", "lowest": 0.1, "highest": 9.0, "design": "ring:2"}
-    dico = DiCoModelConfig(target=0.2, **options).make_controller()
-    assert (dico.tau, dico.through, dico.bounds) == (0.2, True, (0.1, 9.0))
-    assert (dico.bootstrap.value, str(dico.design)) == ("target", "ring:2")
+    options = {"tau": 0.2, "differentiable": True, "bootstrap": "target", "lowest": 0.1, "highest": 9.0}
+    dico = DiCoModelConfig(target=0.2, design="ring:2", **options).make_controller()
+    assert (dico.tau, dico.differentiable, dico.bounds) == (0.2, True, (0.1, 9.0))
+    assert (dico.bootstrap, str(dico.design)) == ("target", "ring:2")
 
 
 @pytest.mark.parametrize("options", [{"bootstrap": "guess"}, {"design": "bernoulli"}, {"tau": 0.0}, {"target": -1.0}])

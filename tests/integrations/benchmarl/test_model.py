@@ -175,7 +175,7 @@ def test_agents_that_no_pair_needs_are_not_evaluated(generator, monkeypatch) -> 
 
 def test_gradients_through_the_measurement(generator) -> None:
     data = batch(generator)
-    model = build(target=0.1, tau=1.0, through=True)
+    model = build(target=0.1, tau=1.0, differentiable=True)
     pairs = torch.combinations(torch.arange(4))
     rows = data["agents", "observation"].flatten(0, 1)
     model(data)["agents", "logits"].square().sum().backward()
@@ -271,6 +271,5 @@ def test_memory_goes_round(generator) -> None:
     for _ in range(3):
         _, state, _ = controller.step(torch.randn(20, 5, 2, generator=generator), state)
     again = unpack(pack(state))
-    for name, part in state.tensors().items():
-        assert again.tensors()[name].dtype == part.dtype
-        assert torch.equal(again.tensors()[name], part)
+    for name, part in vars(state).items():
+        torch.testing.assert_close(getattr(again, name), part, rtol=0, atol=0)

@@ -11,7 +11,7 @@ from paper.runner import RESULTS, read_result
 
 def check_figure(data: Data) -> None:
     figure = draw_expanders(data)
-    assert len(figure.axes) == 5
+    assert len(figure.axes) == 3
     assert all(ax.get_xlabel() and ax.get_ylabel() and ax.get_title(loc="left") for ax in figure.axes)
     shown = {text.get_text() for text in figure.legends[0].get_texts()}
     assert {"random regular", "Bernoulli", "uniform"} <= shown

@@ -62,11 +62,11 @@ def values(numbers: dict[str, Any]) -> dict[str, float]:
 def test_every_claim_finds_its_number(teams: list[TeamRows]) -> None:
     wanted = {claim.number for claim in load_claims() if claim.experiment == "expanders"}
     assert len(wanted) >= 20
-    assert wanted <= set(values(summarise(Data(tuple(teams), SMALL, 64, ()))))
+    assert wanted <= set(values(summarise(Data(tuple(teams), SMALL, 64))))
 
 
 def test_known_values(teams: list[TeamRows]) -> None:
-    numbers = summarise(Data(tuple(teams), SMALL, 64, ()))
+    numbers = summarise(Data(tuple(teams), SMALL, 64))
     far, both = numbers["regular_ratio_deviation"], numbers["trained_over_synthetic_difference"]
     assert far is not None
     assert (far.value, far.low, far.high) == pytest.approx((0.01, 0.01, 0.01))
@@ -96,12 +96,12 @@ def test_indices_and_their_certified_ends(teams: list[TeamRows]) -> None:
 
 def test_what_was_not_measured_is_left_out(teams: list[TeamRows]) -> None:
     fifty = tuple(TeamRows(False, own, None, tuple(whole((50,)))) for own in (False, True))
-    few = values(summarise(Data(fifty, SMALL, 64, ())))
+    few = values(summarise(Data(fifty, SMALL, 64)))
     assert not {"regular_ratio_deviation", "rho_growth", "forwarding_scaled_spread"} & set(few)
     unrouted = [replace(one, integral_lower=None, integral_upper=None) for one in teams[0].rows]
     assert scaling(unrouted) == {}
     assert baselines(unrouted) == {}
-    alone = values(summarise(Data(tuple(teams[:2]), SMALL, 64, ())))
+    alone = values(summarise(Data(tuple(teams[:2]), SMALL, 64)))
     assert not any(name.startswith("trained") for name in alone)
 
 

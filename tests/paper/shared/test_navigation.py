@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,7 +80,7 @@ def test_a_stopped_training_continues_to_the_same_team(pair: tuple[Snapshot, Sna
     cells = Cells(tmp_path / "cells")
     job = task(3, SMOKE)
     with navigation.one_thread():
-        early = type(job)(job.world, job.agents, job.options, job.seeds, job.settings.replace(iterations=1))
+        early = replace(job, settings=job.settings.replace(iterations=1))
         train(early, cells.beside("teams").folder("n=3"))
     found = snapshot(SMOKE, cells, 3, SETTINGS[SMOKE].iterations)
     assert load_checkpoint(cells.beside("teams").folder("n=3")).iteration == SETTINGS[SMOKE].iterations

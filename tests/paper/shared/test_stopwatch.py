@@ -4,13 +4,10 @@ import time
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
 
 from paper.experiment import Number
 from paper.shared.stopwatch import Timing, mean_time, speedup, take_turns
-
-CPU = torch.device("cpu")
 
 
 def test_calls_take_turns_and_some_only_once() -> None:
@@ -21,7 +18,7 @@ def test_calls_take_turns_and_some_only_once() -> None:
         return pairs
 
     calls = {name: lambda name=name: call(name, len(name)) for name in ("a", "bb", "ccc")}
-    timed = take_turns(calls, trials={"a": 3, "bb": 1, "ccc": 3}, device=CPU, warm=1)
+    timed = take_turns(calls, trials={"a": 3, "bb": 1, "ccc": 3}, warm=1)
     assert order[:3] == ["a", "bb", "ccc"]
     del order[:3]
     assert order == ["a", "bb", "ccc", "ccc", "a", "a", "ccc"]  # backwards in every other trial
@@ -32,7 +29,7 @@ def test_calls_take_turns_and_some_only_once() -> None:
 
 def test_all_of_a_call_is_timed_and_nothing_else() -> None:
     calls = {"slow": lambda: time.sleep(0.02) or 1, "fast": lambda: 1}
-    timed = take_turns(calls, trials=3, device=CPU)
+    timed = take_turns(calls, trials=3)
     assert min(timed["slow"].seconds) >= 0.02
     assert timed["fast"].quartiles[1] < timed["slow"].quartiles[1]
 

@@ -11,8 +11,7 @@ from benchmarl.models.common import Model, ModelConfig
 from torch import nn
 
 from graphsnd.control import Controller, DiCo, Homogeneous, Unconstrained
-from graphsnd.control.dico import BOUNDS, Bootstrap
-from graphsnd.errors import check_choice
+from graphsnd.control.controllers import BOUNDS
 from graphsnd.integrations.benchmarl.model import DiCoModel
 
 MODULES = {"tanh": nn.Tanh, "relu": nn.ReLU}
@@ -34,7 +33,7 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
         bootstrap: What the first estimate is, ``"measured"`` or the ``"target"``.
         lowest: Smallest scale.
         highest: Largest scale.
-        through: Whether gradients flow through the measurement into the scale, as in the original DiCo.
+        differentiable: Whether gradients flow through the measurement into the scale, as in the original DiCo.
         num_cells: Sizes of the hidden layers.
         activation: ``"tanh"`` or ``"relu"``.
         squash_shared: Whether the shared mean passes a tanh into the actions' range, as in DiCo.
@@ -50,10 +49,10 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
     target: float | None = None
     design: str = "complete"
     tau: float = 0.01
-    bootstrap: str = Bootstrap.MEASURED.value
+    bootstrap: str = "measured"
     lowest: float = BOUNDS[0]
     highest: float = BOUNDS[1]
-    through: bool = False
+    differentiable: bool = False
     num_cells: Sequence[int] = (256, 256)
     activation: str = "tanh"
     squash_shared: bool = True
@@ -63,7 +62,6 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
 
     def make_controller(self) -> Controller:
         """Return the controller that the fields describe."""
-        check_choice("bootstrap", self.bootstrap, [each.value for each in Bootstrap])
         if self.target is None:
             return Unconstrained(self.design)
         if self.target == 0:
@@ -73,8 +71,8 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
             tau=self.tau,
             bounds=(self.lowest, self.highest),
             design=self.design,
-            bootstrap=Bootstrap(self.bootstrap),
-            through=self.through,
+            bootstrap=self.bootstrap,
+            differentiable=self.differentiable,
         )
 
     def get_model(self, **kwargs: Any) -> Model:

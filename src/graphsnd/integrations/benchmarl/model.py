@@ -13,6 +13,7 @@ from torchrl.data import Categorical, OneHot
 
 from graphsnd import Deterministic, snd
 from graphsnd.control import Homogeneous, State, Status, Unconstrained
+from graphsnd.control.controllers import Constant
 from graphsnd.control.measurement import Measurement, measure_selected, select_pairs
 from graphsnd.designs.design import as_design
 from graphsnd.errors import InputError
@@ -101,7 +102,7 @@ class DiCoModel(Model):  # type: ignore[misc]
     @property
     def estimate(self) -> Tensor:
         """The smoothed measurement of diversity, of the state's shape; NaN before the first one."""
-        return torch.where(self.state.begun, self.state.estimate, torch.nan)
+        return torch.where(self.state.initialized, self.state.estimate, torch.nan)
 
     @torch.no_grad()
     def audit(self, observations: Tensor, *, most: int = 4096) -> Tensor:
@@ -145,16 +146,16 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     def _step(self, observations: Tensor) -> Tensor:
         """Measure, update the controller and return the scale."""
-        if isinstance(self.controller, (Homogeneous, Unconstrained)):
+        if isinstance(self.controller, Constant):
             scale = self.scale
             self.tally[:2] += torch.stack([torch.ones_like(scale), scale])
             return scale
         generator = self._generator()
         rows, positions = self._sample(observations.reshape(-1, *observations.shape[-2:]), generator)
-        with torch.set_grad_enabled(self.controller.through):
+        with torch.set_grad_enabled(self.controller.differentiable):
             measured = self._measure(rows, positions, generator)
         scale, state, status = self.controller.step(measured, self.state, generator=generator)
-        self._store(state, status)
+        self._store(scale.detach(), state, status)
         return scale
 
     def _measure(self, rows: Tensor, positions: Tensor | None, generator: torch.Generator) -> Measurement:
@@ -165,12 +166,12 @@ class DiCoModel(Model):  # type: ignore[misc]
         return Measurement(*(part[0] for part in measure_selected([selection], values.unsqueeze(0))))
 
     @torch.no_grad()
-    def _store(self, state: State, status: Status) -> None:
+    def _store(self, scale: Tensor, state: State, status: Status) -> None:
         # In place: within a loss the buffers are lent to this module, and what replaces them is dropped afterwards.
         self.controller_state.copy_(pack(state))
         self.__dict__["_trained"] = self.controller_state  # no buffer of its own, which a loss would replace too
         self.draws[1] += 1
-        parts = (torch.ones_like(status.scale), status.scale, status.saturated, status.empty, status.invalid)
+        parts = (torch.ones_like(scale), scale, status.saturated, status.empty, status.invalid)
         self.tally += torch.stack([part.double().mean() for part in parts])
 
     def _sample(self, frames: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
@@ -222,13 +223,12 @@ def pack(state: State) -> Tensor:
     """Return a state as one float64 tensor ``[fields, *shape]``.
 
     Example:
-        >>> pack(State.start()).shape, unpack(pack(State.start())).begun
-        (torch.Size([3]), tensor(False))
+        >>> pack(State(torch.tensor(0.5), torch.tensor(True)))
+        tensor([0.5000, 1.0000], dtype=torch.float64)
     """
-    return torch.stack([part.double() for part in state.tensors().values()])
+    return torch.stack([state.estimate.double(), state.initialized.double()])
 
 
 def unpack(packed: Tensor) -> State:
     """Return the state that :func:`pack` wrote."""
-    kinds = State.start().tensors().values()
-    return State(*(row.to(part.dtype) for row, part in zip(packed, kinds, strict=True)))
+    return State(packed[0], packed[1].bool())
