@@ -295,7 +295,7 @@ def test_offset_does_not_drown_the_spread() -> None:
 
 @pytest.mark.gpu
 def test_everything_takes_a_device() -> None:
-    from graphsnd.bounds.discrepancy import nuclear_norm, spectral_bound, spectral_ratio
+    from graphsnd.bounds.spectral import nuclear_norm, spectral_bound, spectral_ratio
 
     matrix = torch.from_numpy(symmetric(100, 0))
     graph = gs.graphs.random_regular(100, 6, seed=0, device="cuda")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphsnd as gs
-from graphsnd.graphs import from_adjacency, from_edge_index, from_networkx
+from graphsnd.graphs import bernoulli, from_adjacency, from_edge_index, from_networkx
 
 
 def pairs_of(graph):
@@ -97,3 +97,17 @@ def test_weights_too_small_for_float32_are_kept():
     assert graph.weights.tolist() == [1e-300, 3e-300]
     team = gs.Deterministic(torch.tensor([[[0.0], [1.0], [3.0]]]))
     assert float(gs.graph_snd(team, graph)) == pytest.approx((1 * 1 + 3 * 2) / 4)
+
+
+def test_adjacency_with_weights_and_without() -> None:
+    graphs = [bernoulli(5, 0.5, seed=seed) for seed in range(4)]
+    A = torch.zeros(4, 5, 5)
+    for o, graph in enumerate(graphs):
+        A[o, graph.edges[:, 0], graph.edges[:, 1]] = 1 + torch.rand(graph.m)
+    A = A + A.mT
+    moving = from_adjacency(A)
+    assert [moving[o].edges.tolist() for o in range(4)] == [graph.edges.tolist() for graph in graphs]
+    for o in range(4):
+        assert torch.equal(moving[o].weights, from_adjacency(A[o]).weights)
+    assert from_adjacency(A > 0).weights is None
+    assert len(from_adjacency(A.view(2, 2, 5, 5))) == 4

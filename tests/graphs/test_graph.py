@@ -1,11 +1,12 @@
 import itertools
+from typing import Any
 
 import networkx
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphsnd.graphs import Graph
+from graphsnd.graphs import Graph, MovingGraph, complete
 
 
 def edges_of(*pairs):
@@ -68,3 +69,28 @@ def test_other_integer_dtypes_are_converted_and_non_contiguous_edges_accepted():
 def test_to_is_itself_where_it_is_already():
     graph = Graph(3, edges_of((0, 1)), torch.ones(1), inclusion=0.5, family="mine")
     assert graph.to("cpu") is graph
+
+
+def pairs_of(moving: Any) -> list[list[tuple[int, int]]]:
+    return [[(i, j) for i, j in moving[o].edges.tolist()] for o in range(len(moving))]
+
+
+def test_stack_slice_and_items() -> None:
+    graphs = [complete(4), Graph(4, torch.tensor([[2, 1]]), torch.tensor([3.0])), Graph(4, torch.zeros(0, 2).long())]
+    moving = MovingGraph.stack(graphs)
+    assert moving.starts.tolist() == [0, 6, 7, 7]
+    assert [graph.m for graph in moving] == [6, 1, 0]
+    assert moving.weights.tolist() == [1.0] * 6 + [3.0]
+    assert moving.owners().tolist() == [0] * 6 + [1]
+    part = moving.slice(1, 3)
+    assert (pairs_of(part), part.starts.tolist(), part.weights.tolist()) == ([[(1, 2)], []], [0, 1, 1], [3.0])
+    assert moving.to("cpu") is moving
+
+
+def test_the_constructor_sorts_and_checks() -> None:
+    edges, weights = torch.tensor([[2, 0], [0, 1], [1, 0]]), torch.tensor([2.0, 1.0, 5.0])
+    moving = MovingGraph(3, edges, torch.tensor([0, 2, 2, 3]), weights)
+    assert pairs_of(moving) == [[(0, 1), (0, 2)], [], [(0, 1)]]
+    assert moving.weights.tolist() == [1.0, 2.0, 5.0]
+    named = MovingGraph(3, edges, torch.tensor([0, 2, 2, 3]), names=["a", "b", "c"])
+    assert MovingGraph.stack(list(named)).names == ("a", "b", "c")

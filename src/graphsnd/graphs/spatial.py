@@ -17,8 +17,7 @@ from torch import Tensor
 from graphsnd.behavior.behavior import Agents, names_of, stack_agents
 from graphsnd.errors import InputError, check_finite, check_integer, check_number, check_tensor, shape_of
 from graphsnd.graphs import pairs
-from graphsnd.graphs.graph import Graph, check_edges
-from graphsnd.graphs.moving import MovingGraph
+from graphsnd.graphs.graph import Graph, MovingGraph, check_edges
 
 # Distances at a time: on a CPU what stays in a core's cache; a GPU wants more to be kept busy.
 CPU_BLOCK, GPU_BLOCK = 2**17, 2**26
