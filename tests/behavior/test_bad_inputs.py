@@ -68,7 +68,7 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
     ("directions", lambda directions: gs.Sliced(directions=directions), [0]),
     ("seed", lambda seed: gs.Sliced(seed=seed), [-1]),
     ("parts", gs.Joint, [
-        [], CAT, {"1": CAT, 1: CAT}, [CAT, gs.Deterministic(torch.zeros(5, 4, 2))],
+        [], CAT, [CAT, gs.Deterministic(torch.zeros(5, 4, 2))],
         [CAT, gs.Deterministic(torch.zeros(1, 5, 3, 2))],
     ]),
     ("parts['1']", gs.Joint, [[CAT, torch.zeros(5, 3, 2)]]),

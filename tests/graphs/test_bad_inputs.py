@@ -80,9 +80,10 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
         [1.0, 2.0], [1.0], [-1.0, -1.0],
     ]),
     ("G", from_networkx, [
-        networkx.DiGraph([(0, 1)]), networkx.MultiGraph([(0, 1)]), [(0, 1)], networkx.empty_graph(1),
-        networkx.Graph([(0, 1), (1, 1)]),
+        networkx.DiGraph([(0, 1)]), networkx.MultiGraph([(0, 1)]), [(0, 1)],
     ]),
+    ("n", from_networkx, [networkx.empty_graph(1)]),
+    ("edges", from_networkx, [networkx.Graph([(0, 1), (1, 1)])]),
     ("weights", lambda value: from_networkx(weighted(value)), ["heavy", NAN, -1, INF]),
     ("names", lambda names: Graph(3, ONE, names=names), [("a", "b"), ["a", "b", "b"], "abc", 5]),
     ("names", complete(3).with_names, [("a", "b"), ["a", "b", "b"]]),

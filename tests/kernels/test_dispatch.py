@@ -40,7 +40,7 @@ def no_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def cpu_backend() -> dispatch.Backend:
-    from graphsnd.kernels.cpu import backend
+    from graphsnd.kernels.cpu.launch import backend
 
     return backend
 

@@ -90,8 +90,6 @@ def _check_features(features: Any) -> Tensor:
     given = check_tensor("features", stack_agents("features", features), 0, "(n, f)")
     if given.dim() < 2 or given.shape[-2] < 2 or not given.numel():
         raise InputError("features", "with shape (n, f) or (observations, n, f), at least (2, 1)", shape_of(given))
-    if given.dtype == torch.bool:
-        raise InputError("features", "to have a real dtype", given.dtype)
     check_finite("features", given)
     return given
 

@@ -294,4 +294,4 @@ def _missing(backend: str) -> str | None:
 
 @lru_cache
 def _load(backend: str) -> Backend:
-    return import_module(f"graphsnd.kernels.{backend}").backend
+    return import_module(f"graphsnd.kernels.{backend}.launch").backend

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior.points import Norm
-from graphsnd.kernels.autograd import CODES, Dtype, Parts, add_up, side_by_side
+from graphsnd.kernels.autograd import CODES, Differentiable, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import LANES
 from graphsnd.kernels.reference import HOMOGENEOUS, scale_of
@@ -217,3 +217,6 @@ def _shares(x: Tensor) -> list[tuple[int, int]]:
 def _strips(rows: int) -> list[tuple[int, int]]:
     """Split the rows of a triangle into strips of one tile, longest first, so that threads end together."""
     return [(i, min(i + loops.TILE, rows)) for i in range(0, rows, loops.TILE)]
+
+
+backend = Differentiable(Numba())
