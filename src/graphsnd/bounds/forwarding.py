@@ -149,14 +149,10 @@ def build_network(graph: Graph, *, weighted: bool = False) -> Network:
     edges, capacity = edges[capacity > 0], capacity[capacity > 0]
     ends = np.concatenate([edges, edges[:, ::-1]]).T
     arcs = csr_matrix((np.tile(np.arange(len(edges)), 2), tuple(ends)), shape=(graph.n, graph.n))
-    count, label = connected_components(arcs, directed=False)
+    count = connected_components(arcs, directed=False, return_labels=False)
     if count > 1:
-        sizes = np.bincount(label)
-        members = [np.flatnonzero(label == part) for part in np.argsort(-sizes, kind="stable")[:4]]
-        parts = [f"{len(m)} ({', '.join(map(str, m[:3]))}{', ...' * (len(m) > 3)})" for m in members]
-        got = f"{count} components with agents {', '.join(parts)}{', ...' * (count > 4)}"
         fix = "Add edges between them, or measure each component by itself."
-        raise InputError("graph", "to be connected, so that every pair has a path", got, fix)
+        raise InputError("graph", "to be connected, so that every pair has a path", f"{count} components", fix)
     return Network(graph.n, edges, capacity, arcs)
 
 
