@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.plots.summary import summarise
+from graphsnd.plots.tables import summarise
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 from graphsnd.teams.team import Team
 

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
-from graphsnd.teams.files import BEHAVIOR_KEYS, build_behavior, read_tensors
-from graphsnd.teams.saved import DESCRIPTION, OBSERVATIONS
+from graphsnd.teams.files import BEHAVIOR_KEYS, DESCRIPTION, OBSERVATIONS, build_behavior, read_tensors
 from graphsnd.teams.team import Team
 
 OBSERVATIONS_FIX = 'Write it: numpy.savez("obs.npz", observations=...), of shape (observations, features).'

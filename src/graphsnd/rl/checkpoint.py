@@ -18,7 +18,7 @@ from graphsnd.rl.diversity import pool_observations
 from graphsnd.rl.log import check_complete, run_folder
 from graphsnd.rl.task import Task
 from graphsnd.rl.trainer import Trainer
-from graphsnd.teams.saved import OBSERVATIONS
+from graphsnd.teams.files import OBSERVATIONS
 from graphsnd.teams.team import Team
 
 CHECKPOINT, DESCRIPTION = "checkpoint.safetensors", "settings.json"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Samples
-from graphsnd.errors import InputError, as_tensor, check_integer, describe, shape_of
+from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
 from graphsnd.teams.answers import LOCK, ask
 from graphsnd.teams.policies import Policy, as_team
 from graphsnd.teams.team import Team
@@ -107,8 +107,6 @@ def draw_samples(
         Samples(agents=3, observations=5)
     """
     check_integer("samples", samples, "to be an integer, at least 1", low=1)
-    if not isinstance(policies, Mapping | Sequence | nn.ModuleDict | nn.ModuleList):
-        raise InputError("policies", "to be a list or dict of policies, one for each agent", describe(policies))
     named = dict(policies.items() if isinstance(policies, Mapping | nn.ModuleDict) else enumerate(policies))
     observations = as_tensor(observations)
     with LOCK, torch.random.fork_rng():

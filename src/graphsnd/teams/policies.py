@@ -16,7 +16,7 @@ from torch.func import functional_call, vmap
 from torch.nn.utils.rnn import pad_sequence
 
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError, check_integer, check_shape, shape_of
+from graphsnd.errors import InputError
 from graphsnd.teams.answers import (
     FAULTS,
     LOCK,
@@ -32,7 +32,7 @@ from graphsnd.teams.answers import (
 )
 from graphsnd.teams.engine import CACHED_ACTIVATIONS, MAX_ACTIVATIONS
 from graphsnd.teams.joint import JointTeam
-from graphsnd.teams.parts import OnParts, by_dims
+from graphsnd.teams.parts import OnParts, Part, Parts
 from graphsnd.teams.team import Team, device_of, tensors_in
 
 Policy = Callable[[Tensor], Any]
@@ -78,8 +78,7 @@ class PoliciesTeam(Team):
         self.policies: list[Any] = list(policies)
         if not self.policies:
             raise InputError("policies", "to hold at least one", "none")
-        self.feature_dims = check_integer("feature_dims", feature_dims, "to be an integer, at least 1", low=1)
-        self.squashed, self.whole = squashed, whole
+        self.squashed, self.whole, self.feature_dims = squashed, whole, feature_dims
         first = self.policies[0]
         self.agents, self.device = len(self.policies), device_of(first)
         if isinstance(first, nn.Module):
@@ -154,9 +153,7 @@ class PoliciesTeam(Team):
 
     def _try(self, batched: Callable[[], T], looped: Callable[[], T], *, rows: int) -> T:
         """Return what policies answer as one, or one by one where that is faster or the only way."""
-        if not self.batched or self.device.type == "meta":  # where weights are missing, which the loop says
-            return looped()
-        if torch.is_autocast_enabled(self.device.type):  # which rounds batches elsewhere
+        if not self.batched or torch.is_autocast_enabled(self.device.type):  # which rounds batches elsewhere
             return looped()
         if self.device.type == "cpu" and rows * self._width * LOOPED > CACHED_ACTIVATIONS:
             return looped()
@@ -274,7 +271,7 @@ def as_team(
             raise InputError("team", "to be a list or dict of modules or callables, or one stacked module", got, fix)
         parts = None
         if isinstance(feature_dims, Mapping):
-            parts = by_dims(feature_dims)
+            parts = Parts({key: Part(dims) for key, dims in feature_dims.items()})
             listed, feature_dims = [OnParts(policy, parts) for policy in listed], 1
         team = PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
         team.parts = parts
@@ -306,9 +303,6 @@ class Unroll:
 
     def __call__(self, sequences: Tensor) -> Behavior:
         """Return the answers to ``[time, batch, features]``, one step after another."""
-        check_shape("sequences", sequences, ("time", "batch", "features"))
-        if not len(sequences):
-            raise InputError("sequences", "to hold at least one step", shape_of(sequences))
         state, answers = self.state, []
         for observations in sequences:
             answer, state = self.step(observations, state)
