@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from graphsnd.rl import Settings, Trainer
-from graphsnd.rl.rollout import Minibatch, collect, fill_noise
+from graphsnd.rl.rollout import Minibatch, collect, fill_noise, to_world
 from graphsnd.rl.worlds import Navigation, SimpleSpread
+from graphsnd.rl.worlds.world import Continuous, Discrete
 
 
 def _roll(trainer: Trainer, *, wait: bool = True) -> None:
@@ -97,3 +98,10 @@ def test_time_limits_end_returns_unless_bootstrapped(line, tiny: Settings) -> No
     returns = buffer.advantages + buffer.values[:, :-1]
     assert bool(buffer.done.any())
     torch.testing.assert_close(returns[buffer.done], buffer.rewards[buffer.done])
+
+
+def test_units_of_the_world() -> None:
+    actions = torch.tensor([-1.0, 0.0, 1.0, 3.0])
+    assert to_world(actions, Continuous(1)) is actions
+    assert to_world(actions, Continuous(1, 0.0, 4.0)).tolist() == [0, 2, 4, 8]
+    assert to_world(actions.long(), Discrete(5)).dtype == torch.long

@@ -14,15 +14,14 @@ from graphsnd.plots.curves import draw_curve
 from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.style import INK, group_look, styled_figure
 from graphsnd.plots.tables import table
-from graphsnd.rl.grid import Stack
-from graphsnd.rl.log import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.table import Table
 
-Rows = Sequence[Row]
+Row = Any  # of graphsnd.rl.log; plots import nothing from there
+Stack = Any  # of graphsnd.rl.grid
 DASHES = (0, (4, 2))
 DOTS = (0, (1, 2))
 SHOWN = 20  # stacks in a table
@@ -32,7 +31,7 @@ def curves_figure(rows: Sequence[Row]) -> Figure:
     """Return reward, and SND with Graph-SND, over iterations: the mean over seeds and their range.
 
     Args:
-        rows: Rows of one training, as :func:`~graphsnd.rl.log.read_rows` gives them.
+        rows: Sequence[Row] of one training, as :func:`~graphsnd.rl.log.read_rows` gives them.
     """
     runs = len({row.seed for row in rows})
     solved = any(row.solved is not None for row in rows)
@@ -146,7 +145,7 @@ def control_figure(rows: Sequence[Row]) -> Figure:
     :func:`~graphsnd.control.tracking_error`); the audit is over all pairs and was not fed back.
 
     Args:
-        rows: Rows of one training, as :func:`~graphsnd.rl.log.read_rows` gives them.
+        rows: Sequence[Row] of one training, as :func:`~graphsnd.rl.log.read_rows` gives them.
     """
     held = any(row.target is not None for row in rows)
     with styled_figure(13.6 if held else 9.2, 3.9) as figure:
@@ -184,7 +183,7 @@ def _by_seed(rows: Sequence[Row]) -> list[list[Row]]:
     return [[row for row in rows if row.seed == seed] for seed in dict.fromkeys(row.seed for row in rows)]
 
 
-def _over_seeds(rows: Rows, name: str) -> dict[int, list[float]]:
+def _over_seeds(rows: Sequence[Row], name: str) -> dict[int, list[float]]:
     """Return the values over seeds at each iteration where there are any."""
     values: dict[int, list[float]] = {}
     for row in rows:
@@ -194,14 +193,14 @@ def _over_seeds(rows: Rows, name: str) -> dict[int, list[float]]:
     return dict(sorted(values.items()))
 
 
-def _draw_band(ax: Axes, rows: Rows, name: str, place: int, **look: Any) -> None:
+def _draw_band(ax: Axes, rows: Sequence[Row], name: str, place: int, **look: Any) -> None:
     """Draw the mean over seeds as a line and their range as a band."""
     values = _over_seeds(rows, name)
     low, middle, high = (np.array([f(v) for v in values.values()]) for f in (min, fmean, max))
     draw_curve(ax, list(values), (middle, low, high), place, **look)
 
 
-def _draw_dashes(ax: Axes, rows: Rows, name: str, place: int) -> None:
+def _draw_dashes(ax: Axes, rows: Sequence[Row], name: str, place: int) -> None:
     values = _over_seeds(rows, name)
     means = [mean(v) for v in values.values()]
     ax.plot(list(values), means, color=group_look(place)[0], linewidth=1.1, linestyle=DASHES)

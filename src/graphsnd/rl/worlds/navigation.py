@@ -20,14 +20,13 @@ from graphsnd.rl.worlds.physics import (
     count_contacts,
     length,
 )
-from graphsnd.rl.worlds.spawning import check_room, scatter_apart
+from graphsnd.rl.worlds.spawning import scatter_apart
 from graphsnd.rl.worlds.world import Continuous, Step, World, check_counts, check_flags, check_moves, store
 
 SUBSTEPS = 2
 GOAL_RADIUS = 0.05
 CLEARANCE = 0.05  # between the rims of things at the start
 LENGTHS = ("world_spawning_x", "world_spawning_y", "lidar_range", "agent_radius")
-REWARDS = ("pos_shaping_factor", "final_reward", "agent_collision_penalty")
 FLAGS = ("collisions", "enforce_bounds", "split_goals", "observe_all_goals", "shared_rew", "vmas_compatible")
 
 
@@ -89,7 +88,7 @@ class Navigation(World):
             costs more.
 
     Raises:
-        InputError: For options out of range, or more agents than the box can hold.
+        InputError: For options out of range.
 
     Example:
         >>> world = Navigation(4, 2)
@@ -134,10 +133,7 @@ class Navigation(World):
         store(self, n_lidar_rays=rays)
         for name in LENGTHS:
             store(self, **{name: check_number(name, getattr(self, name), low=1e-6, high=1e6)})
-        for name in REWARDS:
-            store(self, **{name: check_number(name, getattr(self, name))})
         self._check_goals()
-        check_room(2 * self.agents, self._half, self._apart)
         store(self, _lidar=Lidar.make(rays, self.lidar_range, self.agent_radius, self.device))
 
     def _check_goals(self) -> None:
@@ -176,9 +172,9 @@ class Navigation(World):
         """Return a state with agents and goals at rest, ``2 * agent_radius + 0.05`` apart.
 
         Raises:
-            InputError: When they do not fit in many tries, naming the box that would do.
+            InputError: When they do not fit in many tries.
         """
-        count = self.count_environments(environments)
+        count = environments or self.environments
         points = scatter_apart(generator, count, 2 * self.agents, self._half, self._apart).to(self.device)
         positions, drawn = points[:, : self.agents].contiguous(), points[:, self.agents :]
         agent = torch.arange(self.agents, device=self.device)
@@ -205,10 +201,6 @@ class Navigation(World):
         rewards = self._rewards(state.shaping - shaping, distances, positions, near)
         terminated = (distances < self.agent_radius).all(-1)
         return after, Step(self._observe(after, near), rewards, terminated, self.truncated(after.steps))
-
-    def goals(self, state: NavigationState) -> Tensor:
-        """Return each agent's goal, ``[E, N, 2]``."""
-        return state.targets
 
     def solved(self, state: NavigationState) -> Tensor:
         """Return which agents are within their radius of their goal; all of them end the episode."""
