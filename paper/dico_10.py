@@ -29,8 +29,8 @@ from paper.control.study import (
     compare_rewards,
     control_task,
     describe_protocol,
+    group_arms,
     mention_protocol,
-    summarise_arms,
     summarise_study,
 )
 from paper.experiment import Experiment, Number, Outcome, Scale
@@ -112,12 +112,12 @@ def summarise(data: Data, scale: Scale) -> dict[str, Number | None]:
         speedups["environments_reward_difference"] = shift
     if study.missing:
         return {**speedups}
-    arms = {cell.arm: cell for cell in summarise_arms(study.runs)}
+    arms = {cell.arm: cell for cell in group_arms(study.runs)}
     what = f"arms, means of {arms[REFERENCE].seeds} seeds"
     numbers = {
-        "largest_tracking_error": Number.range([arms[arm].tracking_error_of_mean for arm in SPARSE], what),
-        "largest_audit_error": Number.range([arms[arm].audit_error for arm in (BERNOULLI, REGULAR)], what),
-        "knn_audit_error": Number.range([arms[KNN].audit_error], what),
+        "largest_tracking_error": Number.range([arms[arm].mean("tracking_error_of_mean") for arm in SPARSE], what),
+        "largest_audit_error": Number.range([arms[arm].mean("audit_error") for arm in (BERNOULLI, REGULAR)], what),
+        "knn_audit_error": Number.range([arms[KNN].mean("audit_error")], what),
     }
     others = {"knn": KNN, "bernoulli": BERNOULLI, "regular": REGULAR, "unconstrained": "unconstrained"}
     for name, arm in others.items():

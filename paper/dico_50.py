@@ -43,10 +43,10 @@ from paper.control.study import (
     control_task,
     describe_protocol,
     find_settling,
+    group_arms,
     mention_protocol,
     pair,
     standard_error,
-    summarise_arms,
     summarise_study,
 )
 from paper.dico_10 import SMALL, TINY
@@ -194,7 +194,7 @@ def summarise(data: Data, scale: Scale) -> dict[str, Number | None]:
 def compare_arms(study: Study) -> dict[str, Number]:
     """Return what the logs of the paper's two arms tell."""
     both = [run for run in study.runs if run.arm in NAMES]
-    cells = summarise_arms(both)
+    cells = group_arms(both)
     gap = {"smallest_tracking_gap": find_smallest_gap(both)}
     return {**_errors(cells), **gap, **_applied(both), **_settling(study), **_rewards(cells), **_pairs(both)}
 
@@ -204,10 +204,10 @@ def _errors(cells: Sequence[ArmSummary]) -> dict[str, Number]:
     numbers = {}
     for arm, name in NAMES.items():
         mine = [cell for cell in cells if cell.arm == arm]
-        numbers[f"largest_tracking_error_{name}"] = Number.range([cell.tracking_error for cell in mine], what)
-        numbers[f"largest_audit_error_{name}"] = Number.range([cell.audit_error for cell in mine], what)
-    absolute = [cell.absolute_audit_error for cell in cells if cell.arm == BERNOULLI]
-    apart = [cell.audit_minus_applied for cell in cells]
+        numbers[f"largest_tracking_error_{name}"] = Number.range([cell.mean("tracking_error") for cell in mine], what)
+        numbers[f"largest_audit_error_{name}"] = Number.range([cell.mean("audit_error") for cell in mine], what)
+    absolute = [cell.mean("absolute_audit_error") for cell in cells if cell.arm == BERNOULLI]
+    apart = [cell.mean("audit_minus_applied") for cell in cells]
     return numbers | {
         "largest_absolute_audit_error_bernoulli": Number.range(absolute, what),
         "largest_audit_minus_applied": Number.range([abs(value) for value in apart]),
@@ -257,20 +257,25 @@ def _settling(study: Study) -> dict[str, Number]:
 def _rewards(cells: Sequence[ArmSummary]) -> dict[str, Number]:
     numbers, steps = {}, []
     for cell in cells:
-        name, error = f"reward_{NAMES[cell.arm]}_{round(100 * cell.target):03}", cell.reward_sem
+        name, error, reward = f"reward_{NAMES[cell.arm]}_{round(100 * cell.target):03}", cell.reward_sem, _reward(cell)
         kind = f"one standard error either way, {cell.seeds} seeds"
-        numbers[name] = Number(cell.reward) if error is None else Number.around(cell.reward, error, kind)
+        numbers[name] = Number(reward) if error is None else Number.around(reward, error, kind)
     for arm in NAMES:
         ordered = sorted((cell for cell in cells if cell.arm == arm), key=lambda cell: cell.target)
-        steps += [after.reward - before.reward for before, after in itertools.pairwise(ordered)]
+        steps += [_reward(after) - _reward(before) for before, after in itertools.pairwise(ordered)]
     numbers["smallest_reward_step"] = Number.range(steps, "steps", pick=min)
     # Rewards of a tiny run may be 0.
-    gaps = [abs(sparse.reward / full.reward - 1) for sparse, full in _match(cells) if sparse.reward and full.reward]
-    grown = [abs(full.reward_growth) for _, full in _match(cells) if full.reward_growth is not None and full.reward]
+    pairs = [(_reward(sparse), _reward(full)) for sparse, full in _match(cells)]
+    gaps = [abs(sparse / full - 1) for sparse, full in pairs if sparse and full]
+    grown = [abs(full.reward_growth) for _, full in _match(cells) if full.reward_growth is not None and _reward(full)]
     for name, values in (("largest_reward_gap", gaps), ("late_reward_growth", grown)):
         if values:
             numbers[name] = Number.range(values, "targets")
     return numbers
+
+
+def _reward(cell: ArmSummary) -> float:
+    return cell.mean("reward")
 
 
 def _match(cells: Sequence[ArmSummary]) -> list[tuple[ArmSummary, ArmSummary]]:

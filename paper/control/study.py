@@ -55,19 +55,31 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class ArmSummary:
-    """Means over the seeds of one arm and target."""
+    """The runs of one arm and target."""
 
     arm: str
     target: float
-    seeds: int
-    reward: float
-    reward_sem: float | None  # None for one seed
-    reward_growth: float | None  # from the first half of the window to the second
-    audit_minus_applied: float
-    tracking_error: float
-    tracking_error_of_mean: float
-    audit_error: float
-    absolute_audit_error: float
+    runs: tuple[RunSummary, ...]
+
+    @property
+    def seeds(self) -> int:
+        """Number of runs."""
+        return len(self.runs)
+
+    @property
+    def reward_sem(self) -> float | None:
+        """Standard error of the mean reward; None for one seed."""
+        return standard_error([run.reward for run in self.runs])
+
+    @property
+    def reward_growth(self) -> float | None:
+        """Growth of the reward from the first half of the window to the second; None where it was 0."""
+        first, second = (statistics.fmean(run.reward_halves[half] for run in self.runs) for half in (0, 1))
+        return second / first - 1 if first else None
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a field over seeds."""
+        return statistics.fmean(getattr(run, name) for run in self.runs)
 
 
 @dataclass(frozen=True)
@@ -263,21 +275,10 @@ def summarise_run(history: History, window: int) -> RunSummary:
     )
 
 
-def summarise_arms(runs: Iterable[RunSummary]) -> list[ArmSummary]:
-    """Return means over seeds for each arm and target; runs without a target are left out."""
+def group_arms(runs: Iterable[RunSummary]) -> list[ArmSummary]:
+    """Return the runs of each arm and target; those without a target are left out."""
     groups = group_by(runs, lambda run: (run.arm, run.target))
-    names = ("audit_minus_applied", "tracking_error", "tracking_error_of_mean", "audit_error", "absolute_audit_error")
-    summaries = []
-    for (arm, target), mine in groups.items():
-        if target is None:
-            continue
-        rewards = [run.reward for run in mine]
-        first, second = (statistics.fmean(run.reward_halves[half] for run in mine) for half in (0, 1))
-        growth = second / first - 1 if first else None
-        means = {name: statistics.fmean(getattr(run, name) for run in mine) for name in names}
-        error = standard_error(rewards)
-        summaries.append(ArmSummary(arm, target, len(mine), statistics.fmean(rewards), error, growth, **means))
-    return summaries
+    return [ArmSummary(arm, target, tuple(mine)) for (arm, target), mine in groups.items() if target is not None]
 
 
 def standard_error(values: Sequence[float]) -> float | None:

@@ -14,10 +14,10 @@ from paper.control.study import (
     Curve,
     compare_rewards,
     find_settling,
+    group_arms,
     make_curves,
     metric_speedups,
     pair,
-    summarise_arms,
     summarise_run,
     summarise_study,
 )
@@ -57,12 +57,12 @@ def test_errors_of_the_window_against_arrays() -> None:
 
 def test_cells_are_means_over_the_seeds_that_are_there() -> None:
     runs = [summarise_run(split_runs(noisy(replace(FULL, seed=s), 20))[0], 10) for s in (0, 2)]
-    (cell,) = summarise_arms(runs)
+    (cell,) = group_arms(runs)
     rewards = [run.reward for run in runs]
     assert cell.seeds == 2
-    assert cell.reward == pytest.approx(np.mean(rewards))
+    assert cell.mean("reward") == pytest.approx(np.mean(rewards))
     assert cell.reward_sem == pytest.approx(stats.sem(rewards))
-    assert summarise_arms(runs[:1])[0].reward_sem is None
+    assert group_arms(runs[:1])[0].reward_sem is None
 
 
 @pytest.mark.parametrize("count", [2, 5, 9])
