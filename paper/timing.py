@@ -41,7 +41,7 @@ from paper.control.study import pair
 from paper.expanders.ablation import OBSERVATION_SEED, POLICY_SEED, initial_team
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.runner import Cells
-from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
+from paper.shared.calls import Answers, Call, all_pairs, distance, fused_call, loop_call, loop_mean, some_pairs
 from paper.shared.drawing import error_bars
 from paper.shared.navigation import checkpoints, snapshot
 from paper.shared.rollouts import one_thread
@@ -187,7 +187,8 @@ def measure(size: Size, team: Gaussian, seed: int = GRAPH_SEED) -> Row:
 
 def loop_calls(team: Gaussian, size: Size, seed: int = GRAPH_SEED) -> dict[str, Call]:
     """Return the paper's setting: a Python loop over all pairs, or over those of a graph that is drawn first."""
-    mean, pairs, generator = partial(loop_mean, Answers.of(team)), all_pairs(size.n), np.random.default_rng(seed)
+    mean = partial(loop_mean, partial(distance, Answers.of(team)))
+    pairs, generator = all_pairs(size.n), np.random.default_rng(seed)
     everyone = pairs.tolist()
     calls = {"loop, all pairs": loop_call(mean, lambda: everyone)}
     for p in size.chances:
@@ -219,9 +220,9 @@ def make_team(size: Size, device: torch.device, cells: Cells, scale: Scale) -> G
 
 def _warm(team: Gaussian, fused: dict[str, Call]) -> None:
     """Compile and fill caches: the fused calls as they are, the loop on its first pairs, which are like the others."""
-    answers, first = Answers.of(team), all_pairs(team.agents)[:WARM_PAIRS].tolist()
+    apart, first = partial(distance, Answers.of(team)), all_pairs(team.agents)[:WARM_PAIRS].tolist()
     for _ in range(WARM_CALLS):
-        loop_mean(answers, first)
+        loop_mean(apart, first)
         for call in fused.values():
             call()
 

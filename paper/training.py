@@ -45,7 +45,7 @@ from graphsnd.teams import StackedTeam
 from graphsnd.teams.team import Team
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.runner import Cells, gather_stacks, train_cell
-from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean, some_pairs
+from paper.shared.calls import Answers, all_pairs, distance, loop_call, loop_mean, some_pairs
 from paper.shared.expected import bernoulli_error
 from paper.shared.rollouts import as_gaussian, observe, on_own, one_thread, pooled
 from paper.shared.stopwatch import Timing, speedup, take_turns
@@ -268,7 +268,7 @@ def measure_times(task: Task, seed: int, folder: Path, size: Size) -> SeedTimes:
     team = last_team(folder, seed)
     with torch.no_grad():
         behavior = as_gaussian(team.evaluate(pooled(roll_out(task, team, seed), size.observations)))
-    mean, pairs = partial(loop_mean, Answers.of(behavior)), all_pairs(behavior.agents)
+    mean, pairs = partial(loop_mean, partial(distance, Answers.of(behavior))), all_pairs(behavior.agents)
     everyone, generator = pairs.tolist(), np.random.default_rng((GRAPH_SEED, seed))
     calls = {
         "loop, all": loop_call(mean, lambda: everyone),

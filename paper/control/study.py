@@ -330,8 +330,6 @@ def pair(differences: Sequence[float], *, delta: float = 0.05) -> Paired:
         >>> three.mean, round(three.interval.low, 3), three.sign_p
         (2.0, -0.484, 0.25)
     """
-    if not differences:
-        raise InputError("differences", "to be at least one", "none")
     mean, error = statistics.fmean(differences), standard_error(differences)
     # A tie says nothing about the sign and is left out, as usual in a sign test.
     signs = [value > 0 for value in differences if value]
@@ -361,8 +359,7 @@ def find_settling(curve: Curve, within: float = SETTLED) -> int | None:
         None when it is outside at the end.
     """
     target = curve.target
-    if target is None:
-        raise InputError("curve", "with a target", curve.arm)
+    assert target is not None
     outside = [abs(value - target) > within * target for value in curve.applied.mean]
     last = max((place for place, is_outside in enumerate(outside) if is_outside), default=-1)
     return curve.iteration[last + 1] if last + 1 < len(outside) else None

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphsnd import InputError
 from graphsnd.rl.control import Run
 from paper.control.logs import split_runs
 from paper.control.study import (
@@ -85,8 +84,6 @@ def test_pairs_without_room_for_an_answer() -> None:
     assert pair([0.1]).interval is None
     assert pair([0.0, 0.0]).sign_p is None
     assert pair([0.0, 1.0, 2.0, 3.0]).sign_p == 0.25  # ties do not count
-    with pytest.raises(InputError, match="at least one"):
-        pair([])
 
 
 def test_only_matched_runs_are_compared() -> None:
@@ -113,8 +110,6 @@ def test_settling_is_after_the_last_time_outside() -> None:
     assert find_settling(curve((0.12, 0.12))) == 1
     assert find_settling(curve((0.12, 0.2))) is None
     assert find_settling(curve((0.11, 0.12), (0.13, 0.12))) == 1  # it is the mean over seeds that counts
-    with pytest.raises(InputError, match="target"):
-        find_settling(curve((0.12,), run=Run("unconstrained", None, 0)))
 
 
 def test_curves_are_means_and_ranges() -> None:
