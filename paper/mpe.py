@@ -33,7 +33,7 @@ from torch import Tensor
 from graphsnd import graphs
 from graphsnd.behavior import Categorical
 from graphsnd.designs import Bernoulli, Regular
-from graphsnd.errors import InputError, plural
+from graphsnd.errors import plural
 from graphsnd.metric import pairwise
 from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, styled_figure
 from graphsnd.rl import PRESETS, Task, Trainer
@@ -167,8 +167,7 @@ def answer(trainer: Trainer, seed: int, protocol: str) -> Categorical:
     else:
         observations = torch.randn(1, world.observation_features, generator=hashed(NOISE_SEED, seed))
     behavior = team.evaluate(observations)
-    if not isinstance(behavior, Categorical):
-        raise InputError("team", "of categorical policies", repr(behavior))
+    assert isinstance(behavior, Categorical)
     return behavior
 
 

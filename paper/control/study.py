@@ -227,19 +227,15 @@ def compare_protocols(full: Sequence[History], economical: Sequence[History], wi
     """
     others, twins = {history.run: history for history in economical}, []
     for history in full:
-        other = others.get(history.run)
+        other, run = others.get(history.run), history.run
         if other is None:
             continue
         common = min(history.iterations, other.iterations)
         mine, its = (summarise_run(replace(one, rows=one.rows[:common]), window) for one in (history, other))
-        run, reward = history.run, mine.reward - its.reward
-        errors = (_subtract(mine.audit_error, its.audit_error), _subtract(mine.tracking_error, its.tracking_error))
-        twins.append(Twin(run.arm, run.target, run.seed, common, reward, *errors))
+        errors = ("audit_error", "tracking_error")
+        less = [None if run.target is None else getattr(mine, name) - getattr(its, name) for name in errors]
+        twins.append(Twin(run.arm, run.target, run.seed, common, mine.reward - its.reward, *less))
     return tuple(twins)
-
-
-def _subtract(value: float | None, other: float | None) -> float | None:
-    return None if value is None or other is None else value - other
 
 
 def average_twins(twins: Sequence[Twin], field: str = "reward") -> Number | None:
