@@ -6,9 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
-from benchmarks.provenance import verify_commit
+from benchmarks.provenance import MANIFEST, SOURCES, find_commit, verify_commit
 from graphsnd.errors import InputError
-from graphsnd.plots.provenance import MANIFEST, SOURCES, find_commit
 
 ROOT = Path(__file__).resolve().parents[1]
 BESIDE = ("tests", "pyproject.toml", "Makefile")
@@ -22,8 +21,6 @@ def pack(file: Path) -> str:
     Raises:
         InputError: When sources were changed since the commit, or git cannot pack them.
     """
-    if file.suffix != ".tgz":
-        raise InputError("FILE", "to end in .tgz", repr(file.name))
     verify_commit("FILE", ROOT)
     about = find_commit()
     manifest = json.dumps({"commit": about["commit"], "tree": about["tree"]})

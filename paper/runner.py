@@ -24,10 +24,9 @@ from typing import Any, TypeVar, cast
 
 import torch
 
-from benchmarks.provenance import verify_commit
+from benchmarks.provenance import collect_provenance, find_commit, verify_commit
 from graphsnd.errors import InputError
 from graphsnd.files import hold_lock, parse_json, read_json, remove_parts, write_whole
-from graphsnd.plots.provenance import collect_provenance, find_commit
 from graphsnd.plots.style import png_bytes
 from graphsnd.plots.training import describe_grid
 from graphsnd.rl import Task, Trainer, train
@@ -292,7 +291,7 @@ def read_result(path: Path) -> Result:
     fix = "Remove it and run the experiment again."
     try:
         return cast(Result, decode(Result, parse_json(path.read_bytes())))
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise InputError("FILE", "with the result of an experiment", f"{path}: {error!r}", fix) from None
 
 
@@ -448,7 +447,7 @@ def _read_cell(path: Path, kind: Any) -> Cell | None:
     try:
         cell: Cell = decode(Cell, parse_json(path.read_bytes()))
         return replace(cell, value=decode(kind, cell.value))
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, TypeError, ValueError):
         return None
 
 

@@ -93,8 +93,7 @@ def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
     rows = seen.flatten(0, 1)
     rows = rows[:: max(1, len(rows) // most)][:most]
     answers = action_distribution(team.head, team.network(rows.transpose(0, 1)))
-    if not isinstance(answers, NormalActions):
-        raise InputError("team", "of Gaussian policies", type(answers).__name__)
+    assert isinstance(answers, NormalActions)
     loc, scale = (part.transpose(0, 1) for part in torch.broadcast_tensors(answers.loc, answers.scale))
     return Gaussian(loc, scale)
 

@@ -35,7 +35,7 @@ NEEDS = {
     "measure": ["team.npz"],
     "advise": ["--agents", "9", "--observations", "30"],
     "train": ["navigation", *TINY.split()],
-    "demo": ["--agents", "8", "--observations", "9"],
+    "demo": ["--agents", "8"],
 }
 OFTEN = ["measure"] * 5 + ["advise"] * 2 + ["train"]
 UNTRIED = {"--help", "--ray"}  # a cluster takes seconds to start

@@ -15,7 +15,7 @@ import graphsnd.rl.dico as control_module
 from graphsnd import InputError
 from graphsnd.control import ControlledTeam, audit, audit_error, tracking_error
 from graphsnd.control.measurement import measure_points
-from graphsnd.designs import Complete
+from graphsnd.designs.design import Complete
 from graphsnd.rl import PRESETS, Trainer, train
 from graphsnd.rl.cuda import Stopwatch
 from graphsnd.rl.dico import DiversityControl, choose_observations, fill_up, find_positions

@@ -9,26 +9,21 @@ import re
 from collections.abc import Callable
 from csv import writer
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 import graphsnd
-from graphsnd.cli.options import AsJson, check_output, list_written, plain_warnings, repeat_command, steps
+from graphsnd.cli.options import AsJson, check_output, list_written, plain_warnings, steps
 from graphsnd.errors import InputError, check_choice, check_integer, printable
 from graphsnd.files import write_whole
-
-if TYPE_CHECKING:
-    from graphsnd.cli.files import TeamFile
-    from graphsnd.estimation import Estimate
 
 COLUMNS = ("run", "iteration", "SND", "low", "high")
 Row = tuple[str, int, float, float | None, float | None]
 
 
 def measure(
-    context: typer.Context,
     files: Annotated[
         list[Path],
         typer.Argument(metavar="FILE", help="A file of arrays, a saved team, or with --policy state dicts."),
@@ -140,41 +135,22 @@ def measure(
         title = " ... ".join(dict.fromkeys((names[0], names[-1])))
         if html is not None or png is not None:
             step("drawing")
-            command = repeat_command("measure", names, context.params)
-            _draw(source, estimate, options, html, png, source=title, command=command, seed=seed)
+            from graphsnd.plots.page import report, report_figure
+            from graphsnd.plots.style import save_png
+
+            if png is not None:
+                save_png(report_figure(estimate), png)
+            if html is not None:
+                write_whole(html, report(estimate, title=f"Behavioural diversity of {title}"))
     if as_json:
         typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))
         return
-    from graphsnd.plots.summary import summarise
-    from graphsnd.plots.tables import lines_table
+    from graphsnd.plots.tables import lines_table, summarise
 
     console = Console(highlight=False)
     console.print(f"\n{printable(title)}", style="bold", markup=False)
     console.print(lines_table(summarise(estimate)))
     list_written(path for path in (html, png) if path is not None)
-
-
-def _draw(
-    file: TeamFile, estimate: Estimate, options: dict[str, Any], html: Path | None, png: Path | None, **about: Any
-) -> None:
-    """Write page and figure where they are asked for; ``about`` is what the page says of its making."""
-    import torch
-
-    from graphsnd import plots
-    from graphsnd.designs.design import as_design
-    from graphsnd.graphs import Graph, MovingGraph
-    from graphsnd.plots.measurement import measurement_figure, measurement_page, pair_distances
-    from graphsnd.plots.summary import summarise
-
-    # The same draw again.
-    generator = torch.Generator().manual_seed(options["seed"])
-    drawn = as_design(options["design"]).draw(estimate.agents, generator, file.positions)
-    graph = drawn if isinstance(drawn, Graph | MovingGraph) else None
-    pairs = pair_distances(file.evaluate(), graph, options["distance"], estimate)
-    if png is not None:
-        plots.style.save_png(measurement_figure(pairs), png)
-    if html is not None:
-        write_whole(html, measurement_page(pairs, summarise(estimate), **about))
 
 
 def measure_teams(
@@ -189,7 +165,7 @@ def measure_teams(
         options: Options of :func:`graphsnd.measure`.
     """
     from graphsnd.cli.files import read_team
-    from graphsnd.teams.saved import OBSERVATIONS
+    from graphsnd.teams.files import OBSERVATIONS
 
     beside = [team / OBSERVATIONS for team in teams if (team / OBSERVATIONS).is_file()]
     if observations is None and not beside:
@@ -230,7 +206,7 @@ def _show_teams(rows: list[Row], shown: Path, png: Path | None, path: Path | Non
         typer.echo(json.dumps({"checkpoints": about, "observations": shown.name}))
         return
     cells = [(*map(str, row[:2]), *("" if one is None else f"{one:.6g}" for one in row[2:])) for row in rows]
-    note = "low, high: interval for SND on other observations like these"
+    note = "low, high: for other observations like these"
     Console(highlight=False).print(table(COLUMNS, cells, align="<>", caption=note))
     list_written(one for one in (path, png) if one is not None)
 
@@ -239,13 +215,13 @@ def _draw_teams(rows: list[Row], png: Path) -> None:
     import numpy as np
 
     from graphsnd import plots
-    from graphsnd.plots.style import PHONE, save_png, styled_figure
+    from graphsnd.plots.style import save_png, styled_figure
 
     runs: dict[str, list[Row]] = {}
     for row in rows:
         runs.setdefault(row[0], []).append(row)
     bands = {name: np.array([row[2:] for row in mine], dtype=float).T for name, mine in runs.items()}
-    with styled_figure(PHONE, 3.0) as figure:
+    with styled_figure(4.8, 3.6) as figure:
         steps = {name: [row[1] for row in mine] for name, mine in runs.items()}
         plots.over_time(steps, bands, ax=figure.subplots(), summary=tuple)
     save_png(figure, png)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,8 +14,6 @@ from rich.console import Console
 from graphsnd.errors import InputError, printable
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-# What does not change the numbers, and the files, which come first.
-NOT_REPEATED = ("files", "as_json", "html", "png", "csv")
 
 
 def check_output(name: str, path: Path | None) -> None:
@@ -36,28 +33,6 @@ def list_written(paths: Iterable[Path]) -> None:
     """Print the files that were written."""
     for path in paths:
         typer.echo(f"wrote {printable(str(path))}")
-
-
-def repeat_command(command: str, files: Iterable[str], options: dict[str, Any]) -> str:
-    """Return a command line without folders: enough to repeat what was done, nothing about the machine.
-
-    Args:
-        command: Such as ``measure``.
-        files: Names of its files.
-        options: By the names of the arguments, None or False where they were not given.
-
-    Example:
-        >>> repeat_command("measure", ["team.npz"], {"seed": 0, "json": True, "html": None})
-        'graphsnd measure team.npz --json --seed 0'
-    """
-    words = ["graphsnd", command, *files]
-    for name, value in sorted(options.items()):
-        if value is None or value is False or name in NOT_REPEATED:
-            continue
-        words.append(f"--{name.replace('_', '-')}")
-        if value is not True:
-            words.append(value.name if isinstance(value, Path) else str(value))
-    return shlex.join(words)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from graphsnd.files import parse_json, read_json, write_whole
 from graphsnd.rl.log import check_complete, run_folder
 from graphsnd.rl.task import Task
 from graphsnd.rl.trainer import Trainer
-from graphsnd.teams.saved import OBSERVATIONS
+from graphsnd.teams.files import OBSERVATIONS
 
 CHECKPOINT, DESCRIPTION = "checkpoint.safetensors", "settings.json"
 STACKS = "stacks"  # folder of a grid, in which each stack of runs has one of its own
