@@ -17,12 +17,11 @@ from rich.console import Console
 
 from benchmarks.comparison import KEYS, compare, times_in
 from benchmarks.figures import FIGURES, machine
-from benchmarks.provenance import verify_commit
+from benchmarks.provenance import collect_provenance, verify_commit
 from benchmarks.timing import Options
 from graphsnd.errors import InputError
 from graphsnd.files import parse_json, write_whole
 from graphsnd.plots.formatting import format_duration
-from graphsnd.plots.provenance import collect_provenance
 from graphsnd.plots.style import save_png
 from graphsnd.plots.tables import table
 

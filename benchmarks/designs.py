@@ -29,7 +29,7 @@ from graphsnd.estimation import measure as measure_team
 from graphsnd.graphs import Graph
 from graphsnd.metric import horvitz_thompson, pairwise
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
-from graphsnd.teams.saved import OBSERVATIONS
+from graphsnd.teams.files import OBSERVATIONS
 from graphsnd.teams.team import Team
 
 PAPER = "bernoulli:0.1"

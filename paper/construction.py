@@ -31,9 +31,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.figures import make_log
+from benchmarks.provenance import processor_name
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
-from graphsnd.plots.provenance import processor_name
 from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION, styled_figure
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.runner import Cells

@@ -7,11 +7,14 @@ from typing import Any
 
 from graphsnd.rl import Settings, Task
 
+RENAMED = {"through": "differentiable"}
+
 
 def read_task(saved: dict[str, Any]) -> Task:
     """Return the task that an ``about.json`` describes, of version 1 or of this one.
 
     Version 1 had two kinds of files: ``graphsnd-training``, and ``graphsnd-control`` with ``targets`` and ``designs``.
+    Its setting ``through`` is ``differentiable`` now.
 
     Args:
         saved: Its ``task``.
@@ -20,5 +23,6 @@ def read_task(saved: dict[str, Any]) -> Task:
         return Task.from_dict(saved, Path("about.json"))
     arms = {"target": saved["targets"], "design": saved["designs"]} if saved["format"] == "graphsnd-control" else {}
     # The first files of controlled runs do not say bfloat16, because there was none.
-    settings = Settings(**({"bfloat16": False} if arms else {}) | saved["settings"])
+    given = {RENAMED.get(name, name): value for name, value in saved["settings"].items()}
+    settings = Settings(**({"bfloat16": False} if arms else {}) | given)
     return Task(saved["world"], saved["agents"], saved["options"], saved["seeds"], **arms, settings=settings)

@@ -6,9 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
-from benchmarks.provenance import verify_commit
+from benchmarks.provenance import MANIFEST, SOURCES, find_commit, verify_commit
 from graphsnd.errors import InputError
-from graphsnd.plots.provenance import MANIFEST, SOURCES, find_commit
 
 ROOT = Path(__file__).resolve().parents[1]
 BESIDE = ("tests", "pyproject.toml", "Makefile")

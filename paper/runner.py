@@ -24,10 +24,9 @@ from typing import Any, TypeVar, cast
 
 import torch
 
-from benchmarks.provenance import verify_commit
+from benchmarks.provenance import collect_provenance, find_commit, verify_commit
 from graphsnd.errors import InputError
 from graphsnd.files import hold_lock, parse_json, read_json, remove_parts, write_whole
-from graphsnd.plots.provenance import collect_provenance, find_commit
 from graphsnd.plots.style import png_bytes
 from graphsnd.plots.training import describe_grid
 from graphsnd.rl import Task, Trainer, train

@@ -31,10 +31,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks.figures import make_log
+from benchmarks.provenance import collect_provenance, describe_hardware
 from benchmarks.timing import Clock
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
-from graphsnd.plots.provenance import collect_provenance, describe_hardware
 from graphsnd.plots.style import GREEN, INK, MUTED, ORANGE, VERMILLION, group_look, styled_figure
 from paper.control.study import pair
 from paper.expanders.ablation import OBSERVATION_SEED, POLICY_SEED, initial_team

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import graphsnd as gs
 from graphsnd.cli.app import app
 from graphsnd.cli.files import read_team
-from graphsnd.plots.summary import summarise
+from graphsnd.plots.tables import summarise
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 from graphsnd.teams.team import Team
 

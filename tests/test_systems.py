@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import graphsnd
+from benchmarks.provenance import describe_hardware
 from graphsnd.files import LOCK, hold_lock, write_whole
-from graphsnd.plots.provenance import describe_hardware
 from graphsnd.rl.loop import interruptible
 
 # Modules and names that Windows does not have; os.rename is there, but does not replace files.

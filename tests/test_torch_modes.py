@@ -49,8 +49,8 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "gaussian": lambda p: gs.snd(gs.Gaussian(p, 0.5 + p.square())),
     "categorical": lambda p: gs.snd(gs.Categorical(logits=p)),
     "graph": lambda p: gs.graph_snd(gs.Deterministic(p), GRAPH),
-    "dico": controlled(DiCo(0.5, through=True)),
-    "dico on a design": controlled(DiCo(0.5, through=True, design="bernoulli:0.5")),
+    "dico": controlled(DiCo(0.5, differentiable=True)),
+    "dico on a design": controlled(DiCo(0.5, differentiable=True, design="bernoulli:0.5")),
     "dico without gradients": controlled(DiCo(0.5, design="agents:3")),
 }
 
@@ -131,8 +131,8 @@ def test_without_gradients_there_is_no_graph(generator: torch.Generator, points:
     with torch.no_grad():
         results = [loss(given) for loss in LOSSES.values()]
         results += [gs.snd(gs.evaluate(team, observations)), gs.evaluate(team, observations).actions]  # type: ignore[attr-defined]
-        scale, state, status = DiCo(0.5, through=True).step(given, DiCo(0.5).initial())
-        results += [scale, *state.tensors().values(), status.scale]
+        scale, state, status = DiCo(0.5, differentiable=True).step(given, DiCo(0.5).initial())
+        results += [scale, *vars(state).values(), status.measured]
         results += [gs.pairwise(gs.Deterministic(given)), gs.contributions(gs.Deterministic(given))]
     assert not any(result.requires_grad or result.grad_fn is not None for result in results)
 

@@ -21,9 +21,7 @@ FOLDER = Path(__file__).parents[1] / "reference"
 
 
 def plain(text: str) -> str:
-    """Return help or a docstring as Markdown: rich's colours and Sphinx's roles become code."""
-    for mark, markdown in (("cyan", r"`\1`"), ("bold", r"**\1**")):
-        text = re.sub(rf"\[{mark}\](.+?)\[/{mark}\]", markdown, text, flags=re.DOTALL)
+    """Return help or a docstring as Markdown: Sphinx's roles become code."""
     text = re.sub(r":\w+:`~?(?:[\w.]+\.)?([^`<>]+)`", r"`\1`", text)
     text = re.sub(r":\w+:`([^`<]+) <[^`]*>`", r"\1", text)
     return text.replace("``", "`")
@@ -37,7 +35,7 @@ def commands_page() -> list[str]:
         context = typer.Context(command, info_name=f"graphsnd {name}")
         usage = " ".join(command.collect_usage_pieces(context))
         lines += [f"## graphsnd {name}", "", "```text", f"graphsnd {name} {usage}", "```", ""]
-        for paragraph in plain(command.help).split("\n\n"):
+        for paragraph in plain(command.help).replace("\b\n", "").split("\n\n"):
             lines += ["```text", paragraph, "```", ""] if "\n " in paragraph else [paragraph, ""]
         for option in command.params:
             lines += ["", *describe_option(option, context)]

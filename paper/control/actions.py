@@ -18,7 +18,7 @@ from graphsnd.control import audit
 from graphsnd.files import read_json, write_whole
 from graphsnd.rl import Trainer
 from graphsnd.rl.checkpoint import load_checkpoint
-from graphsnd.rl.control import DiversityControl
+from graphsnd.rl.dico import DiversityControl
 from paper.rows import decode
 from paper.shared.rollouts import pooled
 

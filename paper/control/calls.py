@@ -20,7 +20,7 @@ from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Bernoulli, parse
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
-from graphsnd.rl.control import GRAPHS
+from graphsnd.rl.dico import GRAPHS
 from graphsnd.rl.streams import hashed
 from paper.control.study import PUBLISHED, REFERENCE, control_task
 from paper.experiment import Number

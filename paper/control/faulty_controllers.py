@@ -18,7 +18,7 @@ from torch import Tensor
 
 from graphsnd.control import DiCo, State, audit_error, tracking_error
 from graphsnd.rl import Settings, Task
-from graphsnd.rl.control import Group
+from graphsnd.rl.dico import Group
 from paper.control.logs import split_runs
 from paper.control.study import REFERENCE, control_task
 from paper.shared.rollouts import one_thread

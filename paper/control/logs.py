@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from graphsnd.rl import Task
-from graphsnd.rl.control import Run
-from graphsnd.rl.log import Row, read_rows
+from graphsnd.rl.log import Row, Run, read_rows
 from paper.runner import Cells, Stacks, gather_stacks, train_cell
 from paper.shared.rollouts import one_thread
 

@@ -11,7 +11,7 @@ from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.control.actions import NormalActions, action_distribution
 from graphsnd.errors import InputError
 from graphsnd.kernels.threads import limit_threads
-from graphsnd.rl.sampling import fill_noise, noise_shape, to_world
+from graphsnd.rl.rollout import fill_noise, noise_shape, to_world
 from graphsnd.rl.streams import hashed
 from graphsnd.rl.worlds import World
 from graphsnd.teams import StackedTeam

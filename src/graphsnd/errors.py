@@ -44,9 +44,12 @@ class InputError(ValueError):
     """
 
     def __init__(self, name: str, expected: str, got: object, fix: str = "") -> None:
-        """Compose ``Expected `name` <expected>, got <got>. <fix>``."""
-        self.name = name
-        super().__init__(f"Expected `{name}` {expected}, got {got}.{' ' + fix if fix else ''}")
+        """Keep the parts of ``Expected `name` <expected>, got <got>. <fix>``; the command line names its options."""
+        self.name, self.expected, self.got, self.fix = name, expected, str(got), fix
+        super().__init__(name, expected, self.got, fix)
+
+    def __str__(self) -> str:
+        return f"Expected `{self.name}` {self.expected}, got {self.got}.{' ' + self.fix if self.fix else ''}"
 
     def __reduce__(self) -> Any:  # its arguments are not those of the constructor; workers send it
         return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
@@ -166,7 +169,8 @@ def describe(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         sort = "sparse " * (value.layout != torch.strided) + "quantised " * value.is_quantized + "meta " * value.is_meta
         return f"a {sort}tensor of {value.dtype}" + (f" with {shape_of(value)}" if not value.is_nested else ", nested")
-    return f"{' '.join(reprlib.repr(value).split())} of type {type(value).__name__}"
+    kind = "" if isinstance(value, int | float) else f" of type {type(value).__name__}"
+    return f"{' '.join(reprlib.repr(value).split())}{kind}"
 
 
 def check_device(value: Any) -> torch.device:

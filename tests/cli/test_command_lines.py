@@ -35,7 +35,7 @@ NEEDS = {
     "measure": ["team.npz"],
     "advise": ["--agents", "9", "--observations", "30"],
     "train": ["navigation", *TINY.split()],
-    "demo": ["--agents", "8", "--observations", "9"],
+    "demo": ["--agents", "8"],
 }
 OFTEN = ["measure"] * 5 + ["advise"] * 2 + ["train"]
 UNTRIED = {"--help", "--ray"}  # a cluster takes seconds to start
@@ -63,7 +63,7 @@ def command_lines(draw: st.DrawFn) -> list[str]:
     params = [param for param in COMMANDS[name].params if param.opts[0] not in UNTRIED]
     for param in draw(st.lists(st.sampled_from(params), max_size=3)) if params else ():
         option = param.opts[0]
-        if not option.startswith("-"):
+        if param.param_type_name == "argument":
             words[1:2] = [draw(VALUES), *words[1:2]][: draw(st.integers(1, 2))]
         elif getattr(param, "is_flag", False):
             words.append(option)
@@ -97,8 +97,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(command_lines())
-@example(["measure", "team.npz", "--html", "link.npz", "--force"])
-@example(["measure", "team.npz", "--png", "/dev/full"])
+@example(["measure", "team.npz", "--html", "link.npz"])
 @example(["measure", "a\x1b[31mb.npz", "--html", "new\x1b]0;title\x07.html"])
 @example(["measure", "policies", "--policy", "make.py:make", "--observations", "seen.npz"])
 def test_hostile_command_lines_end_in_one_line(inputs: Path, words: list[str]) -> None:
@@ -118,8 +117,7 @@ def test_hostile_command_lines_end_in_one_line(inputs: Path, words: list[str]) -
     assert "Traceback (most recent call last)" not in result.output
     assert not RAW.search(result.output)
     if result.exit_code == 2:
-        assert re.search(r"^graphsnd: .{9,}|Error|Usage", result.output, re.MULTILINE)
+        assert re.search(r"^graphsnd: .{9,}", result.output, re.MULTILINE)
     assert not left
-    assert "--force" in words or after == before
-    assert (after["team.npz"], after["link.npz"]) == (before["team.npz"],) * 2
+    assert after == before
     assert perf_counter() - begin < SECONDS

@@ -7,49 +7,20 @@ from typing import Any
 import graphsnd as gs
 from graphsnd.plots import example_team
 
-FILES = {
-    "index.html", "team.npz", "hero.png", "heatmap.png", "graphs.png", "estimates.png", "contributions.png",
-}  # fmt: skip
 
-
-def test_a_small_demo_writes_everything(run: Any, tmp_path: Path) -> None:
+def test_a_small_demo_writes_its_page_and_a_team_that_measure_reads(run: Any, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "demo"
-    result = run("demo", "--out", out, "--agents", 16, "--observations", 64, "--seed", 1)
+    result = run("demo", "--out", out, "--agents", 16)
     assert result.exit_code == 0, result.output
-    assert {path.name for path in out.iterdir()} == FILES
-    for word in (
-        "SND ",
-        "2-Wasserstein of Gaussians",
-        "complete",
-        "bernoulli:0.1",
-        "uniform:",
-        "regular:",
-        "knn:",
-        "radius:",
-        "cliques",
-        "medic",
-    ):
-        assert word in result.stdout
-    assert "do not estimate SND" in " ".join(result.stdout.split())
+    assert {path.name for path in out.iterdir()} == {"index.html", "team.npz"}
+    assert "2-Wasserstein of Gaussians" in result.stdout
     page = (out / "index.html").read_text(encoding="utf-8")
-    assert "graphsnd demo --seed 1" in page
     assert str(tmp_path) not in page
-    assert "Seconds, exact" not in page
-    commands = [line.split()[1:] for line in result.stdout.splitlines() if line.startswith("graphsnd measure ")]
-    assert len(commands) == 3
-    snd = gs.snd(example_team(16, 64, seed=1).behavior)
-    for words in commands:
-        again = run(*words, "--json")
-        assert again.exit_code == 0, again.output
-        measured = json.loads(again.stdout)
-        assert measured["names"][0].rpartition("-")[2] == "0"
-        assert measured["target"] != "SND" or measured["interval"][0] <= snd * 1.00001
-    assert (out / "report.html").is_file()
-
-
-def test_one_observation_is_said_in_the_singular(run: Any, tmp_path: Path) -> None:
-    result = run("demo", "--out", tmp_path, "--agents", 8, "--observations", 1)
-    assert "pairs, 1 observation)" in " ".join(result.stdout.split()), result.output
+    assert "medic-" in page
+    [command] = [line.split()[3:] for line in result.stdout.splitlines() if line.startswith("Try next: graphsnd ")]
+    measured = json.loads(run(*command, "--json").stdout)
+    snd = gs.snd(example_team(16).behavior)
+    assert measured["interval"][0] <= snd <= measured["interval"][1]
 
 
 def test_too_few_agents(run: Any, tmp_path: Path) -> None:

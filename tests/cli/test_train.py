@@ -60,7 +60,7 @@ def test_a_target_controls_and_resumes(run: Any, tmp_path: Path, monkeypatch: py
     assert [row.target for row in read_rows(out)] == [0.3, None]
     assert Team.load(out / "matching-target-0.3-seed-0").agents == 3
     refused = run("dispersion", "--target", "0.4", "--resume", "--out", out)
-    assert (refused.exit_code, "`--target` to be (0.3, 'unconstrained')" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "without WORLD and --target" in refused.stderr) == (2, True)
     assert run("dispersion", "--target", "0.3,unconstrained", "--resume", "--iterations", 2).exit_code == 0
     assert load_checkpoint(out).iteration == 2
 
@@ -71,8 +71,6 @@ def test_resuming_keeps_the_settings_and_refuses_others(run: Any, tmp_path: Path
     for more, name in ((("--seeds", "1"), "--seeds"), (("--set", "steps=9"), "--set"), (("--agents", 4), "--agents")):
         refused = run("--resume", "--out", tmp_path, *more)
         assert (refused.exit_code, f"`{name}` without --resume" in refused.stderr) == (2, True)
-    other = run("navigation", "--resume", "--out", tmp_path)
-    assert (other.exit_code, "`WORLD`" in other.stderr) == (2, True)
     result = run("--resume", "--iterations", 4, "--out", tmp_path, "--device", "cpu")
     assert result.exit_code == 0, result.output
     found = load_checkpoint(tmp_path)
@@ -81,7 +79,7 @@ def test_resuming_keeps_the_settings_and_refuses_others(run: Any, tmp_path: Path
     assert "with 2 threads" in result.stdout
     kept = {path: path.read_bytes() for path in (tmp_path / "seed-0").iterdir()}
     again = run("--resume", "--out", tmp_path)
-    assert (again.exit_code, "already finished: 4 of 4 iterations" in again.stderr) == (0, True)
+    assert (again.exit_code, "already finished: 4 iterations" in again.stderr) == (0, True)
     assert {path: path.read_bytes() for path in (tmp_path / "seed-0").iterdir()} == kept
     fewer = run("--resume", "--out", tmp_path, "--iterations", 1)
     assert (fewer.exit_code, "at least 4" in fewer.stderr) == (2, True)
@@ -110,11 +108,15 @@ def test_a_plain_command_is_small(world: str, target: str | None) -> None:
     (("navigation", "--seeds", "1,1"), "`--seeds`"),
     (("navigation", "--set", "steps"), "`--set` as KEY=VALUE"),
     (("navigation", "--set", "learning_rte=1"), "Did you mean learning_rate"),
-    (("navigation", "--set", "gamma=two"), "gamma`"),
-    (("navigation", "--set", "threads=-1"), "threads`"),
-    (("navigation", "--set", "critic=shared"), "critic` to be one of"),
-    (("navigation", "--set", "tau=0.1"), "with a target for tau"),
-    (("navigation", "--target", "0.3", "--set", "critic=central"), "without a target for critic"),
+    (("navigation", "--set", "gamma=two"), "`--set gamma`"),
+    (("navigation", "--set", "threads=-1"), "`--set threads`"),
+    (("navigation", "--set", "critic=shared"), "`--set critic` to be one of"),
+    (("navigation", "--agents", "99999999999999999999"), "`--agents`"),
+    (("navigation", "--iterations", "0"), "`--iterations`"),
+    (("navigation", "--stack", "0"), "'--stack'"),
+    (("navigation", "--checkpoint-every", "0"), "`--checkpoint-every`"),
+    (("navigation", "--set", "tau=0.1"), "`--set tau` with a target"),
+    (("navigation", "--target", "0.3", "--set", "critic=central"), "`--set critic` without a target"),
     (("navigation", "--set", "world.colour=red"), "`option of navigation`"),
     (("navigation", "--device", "abacus"), "`--device` to be one of auto, cpu, cuda"),
     (("navigation", "--target", "0"), "`--target` to be numbers above 0"),
@@ -122,7 +124,7 @@ def test_a_plain_command_is_small(world: str, target: str | None) -> None:
     (("navigation", "--target", "0.3", "--design", "bernouli:0.1"), "Did you mean bernoulli"),
     (("navigation", "--design", "matching"), "`--design` with --target"),
     (("navigation", "--logger", "weights"), "`--logger` to be one of tensorboard"),
-    (("--resume",), "`folder` to hold checkpoint.safetensors"),
+    (("--resume",), "`--out` to hold checkpoint.safetensors"),
 ])  # fmt: skip
 def test_bad_input_is_one_line(arguments: tuple[str, ...], words: str, assert_one_line: Any) -> None:
     assert_one_line(words, *arguments)

@@ -154,8 +154,7 @@ def test_graphs_of_all_runs_together_and_one_by_one() -> None:
     selections = [Selection(gs.graphs.bernoulli(6, p, seed=1)) for p in (0.2, 0.5)] + [Selection(None, empty=True)]
     edges = [gs.graphs.complete(6).edges if each.edges is None else each.edges.edges for each in selections]
     together = measurement._measure_together(edges, Points(values.flatten(0, 1), Norm.EUCLIDEAN))
-    parts = zip(selections, values, strict=True)
-    alone = torch.stack([measurement._measure_run(each.edges, Points(part, Norm.EUCLIDEAN)) for each, part in parts])
+    alone = measure_selected(selections, values).value
     torch.testing.assert_close(together, alone, rtol=1e-6, atol=0)
     slopes = [torch.autograd.grad(each.sum(), values)[0] for each in (together, alone)]
     torch.testing.assert_close(*slopes, rtol=1e-4, atol=1e-7)

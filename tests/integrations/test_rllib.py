@@ -295,9 +295,6 @@ def test_dict_and_tuple_observations(tmp_path: Path) -> None:
     assert whose.value == pytest.approx(expected, rel=1e-5)
     with pytest.raises(InputError, match=r"`observations\['it'\]` with the parts 0, 1, got 0"):
         gs.measure(team, {**given, "it": kinds[:1]})
-    reader = Reader(observation_space=spaces.Text(3), action_space=spaces.Discrete(2), model_config={})
-    with pytest.raises(InputError, match="arrays, or a Dict or Tuple of them, got Text"):
-        ModuleTeam({"a": reader})
 
 
 @pytest.mark.parametrize("kind", ["flattened", "images"])

@@ -222,13 +222,10 @@ def test_actors_are_compared_on_the_same_observations(actor, apart) -> None:
     assert (estimate.agents, estimate.observations) == (AGENTS, 6 * AGENTS)
 
 
-@pytest.mark.parametrize("squashed", [True, False])
-def test_an_actor_beside_a_value_is_its_policy(squashed: bool) -> None:
+def test_an_actor_beside_a_value_is_its_policy_operator() -> None:
     actor = gaussian()
-    apart = (lambda a, b: quantiles(a, b, tanh_quantiles)) if squashed else normal
-    for made in (with_value(actor), TensorDictSequential(TensorDictSequential(actor), module(1, "state_value"))):
-        value = gs.measure(ActorTeam(made, squashed=squashed), rollout()).value
-        assert value == pytest.approx(by_hand(actor, apart), rel=1e-5)
+    value = gs.measure(ActorTeam(with_value(actor).get_policy_operator()), rollout()).value
+    assert value == pytest.approx(by_hand(actor, lambda a, b: quantiles(a, b, tanh_quantiles)), rel=1e-5)
 
 
 def test_agents_in_the_event_of_an_actor() -> None:
@@ -457,7 +454,6 @@ def reading(*keys: object) -> TensorDictModule:
 
 
 BAD = {
-    "function": (lambda: ActorTeam(torch.sin), "actor"),
     "centralised": (lambda: ActorTeam(network(2, centralized=True)), "actor"),
     "number of agents": (lambda: ActorTeam(TensorDictModule(torch.sin, [OBSERVATION], ["action"])), "agents"),
     "a state of all": (lambda: ActorTeam(reading(OBSERVATION, "state")), "actor"),
@@ -470,9 +466,7 @@ BAD = {
     "absent entry": (lambda: gs.measure(ActorTeam(gaussian()), rollout()["agents"]), "observations"),
     "bare network": (lambda: gs.measure(ActorTeam(network(2)), rollout()), "observations"),
     "one of two keys": (lambda: gs.measure(looking_team(), scenes(5)[SPEED]), "observations"),
-    "unknown key": (lambda: ActorTeam(seeing("gaussian"), feature_dims={"pixels": 3}), "feature_dims"),
-    "callback": (lambda: DiversityCallback([module(2)]), "team"),
-    "callback of a network": (lambda: DiversityCallback(ActorTeam(network(2))), "team"),
+    "beside a value": (lambda: ActorTeam(with_value(gaussian())), "actor"),
 }
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphsnd.rl import Task
-from graphsnd.rl.control import Run
-from graphsnd.rl.log import CsvLog, Row
+from graphsnd.rl.log import CsvLog, Row, Run
 
 
 def row(iteration: int, run: Run, **changes: Any) -> Row:

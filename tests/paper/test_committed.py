@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from graphsnd.plots.provenance import SOURCES, SUFFIXES, hash_sources
+from benchmarks.provenance import SOURCES, SUFFIXES, hash_sources
 from paper.experiment import Scale, find
 from paper.rows import decode
 from paper.runner import RESULTS, read_results
@@ -75,7 +75,8 @@ def test_the_sources_of_a_commit_have_the_hash_that_results_say(tmp_path: Path) 
         places = [*kept, *(f":(exclude){name}/results" for name in kept)]
         with tarfile.open(fileobj=io.BytesIO(git("archive", commit, "--", *places).stdout)) as packed:
             packed.extractall(tmp_path / commit, filter="data")
-        text = (tmp_path / commit / "src/graphsnd/plots/provenance.py").read_text(encoding="utf-8")
+        was, now = (tmp_path / commit / f"{folder}/provenance.py" for folder in ("src/graphsnd/plots", "benchmarks"))
+        text = (was if was.is_file() else now).read_text(encoding="utf-8")
         (then,) = re.findall(r"^SUFFIXES = (\(.*?\))", text, re.M)  # those that were hashed at that time
         assert hash_sources(tmp_path / commit, literal_eval(then)) == tree, commit
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from graphsnd import InputError
-from graphsnd.rl.control import Run
+from graphsnd.rl.log import Run
 from paper.control.calls import MetricTimes
 from paper.dico_10 import ECONOMICAL, EXPERIMENT, SIZES, WHOLE, Data, summarise
 from paper.experiment import Scale

@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 from graphsnd.rl import Task, train
-from graphsnd.rl.control import Run
-from graphsnd.rl.log import read_rows
+from graphsnd.rl.log import Run, read_rows
 from paper.control.calls import Edges, MetricTimes, StepShare
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, FaultyRun, FaultyStudy
 from paper.control.logs import split_runs

@@ -138,7 +138,7 @@ def test_paper_scale_needs_sources_of_one_commit(tmp_path: Path, monkeypatch: py
         go(tmp_path, before=lambda n: patch.setattr("paper.runner.find_commit", lambda: {"tree": "other"}))
     monkeypatch.setattr("paper.runner.verify_commit", verify_commit)
     changed = {"commit": "1" * 40, "dirty": True, "tree": "2"}
-    monkeypatch.setattr("graphsnd.plots.provenance.find_commit", lambda: changed)
+    monkeypatch.setattr("benchmarks.provenance.find_commit", lambda: changed)
     with pytest.raises(InputError, match="changed since commit 1111"):
         go(tmp_path, before=lambda n: pytest.fail("ran"))
     assert not (tmp_path / "results").exists()
@@ -282,8 +282,8 @@ def run_python(root: Path, *arguments: str) -> Any:
 
 
 ASK = """
+from benchmarks.provenance import find_commit
 from pathlib import Path
-from graphsnd.plots.provenance import find_commit
 print(*[find_commit()[name] for name in ("commit", "dirty")])
 Path("paper/recovery.py").write_text("")
 print(*[find_commit()[name] for name in ("commit", "dirty")])

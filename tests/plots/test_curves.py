@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.plots.style import new_figure, styled_figure
+from graphsnd.plots.style import new_figure
 
 
 def test_a_curve_is_the_mean_and_its_band_the_range_of_what_was_measured() -> None:
@@ -47,31 +45,8 @@ def test_curves_that_do_not_fit_are_refused(curves: dict[str, np.ndarray]) -> No
         gs.plots.over_time(range(4), curves)
 
 
-def test_a_row_for_each_label_with_all_runs_their_centre_and_interval() -> None:
-    values = {"ours": np.array([1.0, 2.0, 6.0]), "theirs": np.array([4.0])}
-    ax = gs.plots.compare(values, intervals={"ours": (1.5, 4.0)}, note="mean, 95%")
-    xs = [line.get_xdata().tolist() for line in ax.lines]
-    assert xs == [[1, 2, 6], [1.5, 4], [3], [4], [4]]
-    for bad in ({}, {"a": np.zeros(0)}, {"a": np.zeros((2, 2))}):
-        with pytest.raises(gs.InputError, match="values"):
-            gs.plots.compare(bad)
-
-
-def test_wrong_summaries_and_missing_steps_are_refused_and_missing_centres_are_means() -> None:
+def test_wrong_summaries_and_missing_steps_are_refused() -> None:
     curves = {"a": [1.0, 2.0]}
     for wrong in ({"steps": {"b": [1, 2]}}, {"steps": 3}, {"summary": 3}, {"steps": object()}):
         with pytest.raises(gs.errors.InputError, match=f"`{next(iter(wrong))}`" + r"|`curves\['a'\]`.*, got \[1, 2\]"):
             gs.plots.over_time(**{"steps": [1, 2], "curves": curves, "ax": new_figure(2, 2).subplots()} | wrong)
-    ax = gs.plots.compare({"a": [1.0, 2.0], "b": [3.0, 5.0]}, centres={"a": 1.1}, ax=new_figure(2, 2).subplots())
-    assert [float(line.get_xdata()[0]) for line in ax.lines if len(line.get_xdata()) == 1] == [1.1, 4.0]
-
-
-def test_labels_of_small_values_do_not_touch() -> None:
-    with styled_figure(9, 3.9) as figure:
-        _, ax = figure.subplots(1, 2, width_ratios=[1.25, 1])
-        gs.plots.compare({"r1": [-0.01176, -0.01017], "d1 complete at 0.3": [0.0]}, ax=ax)
-    figure.draw_without_rendering()
-    low, high = sorted(ax.get_xlim())
-    boxes = [tick.label1.get_window_extent() for tick in ax.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
-    assert len(boxes) >= 3
-    assert all(left.x1 + 4 < right.x0 for left, right in pairwise(boxes))

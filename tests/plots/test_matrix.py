@@ -9,24 +9,17 @@ import pytest
 import scipy.cluster.hierarchy
 import scipy.spatial.distance
 import torch
+from matplotlib.colors import to_hex
 
 import graphsnd as gs
 from graphsnd.errors import InputError
-from graphsnd.plots.matrix import draw_bars, draw_image
-from graphsnd.plots.study import Study
-from graphsnd.plots.study_figures import heatmap_figure
-from graphsnd.plots.style import BLUE, group_look, new_figure
+from graphsnd.plots.distances import behaviour_map
+from graphsnd.plots.matrix import draw_bars
+from graphsnd.plots.style import group_look, new_figure
 
 POINTS = torch.tensor([[0.0, 0.0], [9.0, 1.0], [1.0, 0.0], [8.0, 1.0], [4.0, 4.0]], requires_grad=True)
 MATRIX = torch.cdist(POINTS, POINTS)
 NAMES = ("ann", "bob", "$cid", "dan", "eve")
-
-
-def test_the_heatmap_is_in_the_order_of_the_tree(small: Study) -> None:
-    image = heatmap_figure(small).axes[0].images[0]
-    order = small.tree.order
-    np.testing.assert_array_equal(image.get_array(), small.matrix.numpy()[np.ix_(order, order)])
-    assert draw_image(new_figure(1, 1).subplots(), np.zeros((401, 401)), "d").get_interpolation() == "antialiased"
 
 
 @pytest.mark.parametrize("order", ["tree", "names", "contribution", [4, 3, 2, 1, 0]])
@@ -49,7 +42,7 @@ def test_cells_belong_to_the_names_beside_them(order: str | list[int]) -> None:
 
 def test_names_of_many_agents_are_thinned_out_and_that_is_said() -> None:
     team = gs.Deterministic(torch.randn(4, 100, 2)).with_names([f"agent number {k}" for k in range(100)])
-    for draw in (gs.plots.heatmap, gs.plots.tree, gs.plots.contributions):
+    for draw in (gs.plots.heatmap, gs.plots.contributions):
         ax = draw(team)
         ax.figure.draw_without_rendering()
         boxes = sorted((tick.get_window_extent() for tick in ax.get_xticklabels()), key=lambda box: box.x0)
@@ -58,27 +51,45 @@ def test_names_of_many_agents_are_thinned_out_and_that_is_said() -> None:
         assert "is named" in ax.get_xlabel()
 
 
-def test_branches_of_one_group_take_its_colour() -> None:
-    ax = gs.plots.tree(MATRIX, groups=[0, 1, 0, 1, 0])
-    colours = {matplotlib_colour(collection.get_colors()[0]) for collection in ax.collections}
+def test_the_tree_stands_above_the_heatmap_and_branches_of_one_group_take_its_colour() -> None:
+    ax = gs.plots.heatmap(MATRIX, groups=[0, 1, 0, 1, 0])
+    colours = {to_hex(colour) for collection in ax.child_axes[-1].collections for colour in collection.get_colors()}
     assert {group_look(0)[0].lower(), group_look(1)[0].lower()} <= colours
-    plain = gs.plots.tree(MATRIX)
-    assert {matplotlib_colour(c.get_colors()[0]) for c in plain.collections} == {BLUE.lower()}
-    snd = float(MATRIX.detach().sum() / 20)
-    assert plain.lines[0].get_ydata() == pytest.approx([snd, snd])
-
-
-def matplotlib_colour(rgba: object) -> str:
-    from matplotlib.colors import to_hex
-
-    return to_hex(rgba)
+    assert not any(len(child.collections) for child in gs.plots.heatmap(MATRIX, order="names").child_axes[1:])
 
 
 def test_identical_agents_have_a_flat_tree_without_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ax = gs.plots.tree(torch.zeros(5, 5))
-    assert ax.get_ylim() == (0, 1)
+        gs.plots.heatmap(torch.zeros(5, 5))
+
+
+def test_an_estimate_is_drawn_from_what_it_kept_and_blank_elsewhere() -> None:
+    team = gs.Deterministic(torch.randn(40, 6, 2)).with_names(list("abcdef"))
+    whole, some = gs.measure(team), gs.measure(team, design=gs.graphs.circulant(6, 2))
+    matrix = gs.pairwise(team).numpy()
+    ax = gs.plots.heatmap(whole)
+    order = ["abcdef".index(tick.get_text()) for tick in ax.get_yticklabels()]
+    np.testing.assert_allclose(ax.images[0].get_array(), matrix[np.ix_(order, order)], rtol=1e-6)
+    drawn = gs.plots.heatmap(some).images[0].get_array().filled(np.nan)
+    measured = np.eye(6, dtype=bool)
+    for i, j in gs.graphs.circulant(6, 2).edges.tolist():
+        measured[i, j] = measured[j, i] = True
+    np.testing.assert_allclose(drawn[measured], matrix[measured], rtol=1e-6)
+    assert np.isnan(drawn[~measured]).all()
+    with pytest.raises(InputError, match="all pairs"):
+        gs.plots.map(some)
+    with pytest.raises(InputError, match="one without"):
+        gs.plots.heatmap(gs.measure(team, design="agents:4"))
+    assert gs.roles(whole).labels.equal(gs.roles(team).labels)
+    with pytest.raises(InputError, match="all pairs"):
+        gs.roles(some)
+
+
+def test_scaling_keeps_distances_that_fit_into_the_plane() -> None:
+    points = torch.randn(9, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    drawn = torch.from_numpy(behaviour_map(torch.cdist(points, points)))
+    torch.testing.assert_close(torch.cdist(drawn, drawn), torch.cdist(points, points), atol=1e-6, rtol=1e-6)
 
 
 def test_the_map_keeps_distances_and_says_how_much_of_them() -> None:
@@ -127,7 +138,7 @@ def test_contributions_of_a_behaviour_are_those_of_the_metric() -> None:
     "source", [torch.zeros(3, 2), torch.zeros(3), torch.zeros(1, 1), torch.tensor([[0.0, float("nan")], [1.0, 0.0]])]
 )
 def test_what_is_no_matrix_is_refused(source: torch.Tensor) -> None:
-    for draw in (gs.plots.heatmap, gs.plots.tree, gs.plots.map, gs.plots.contributions):
+    for draw in (gs.plots.heatmap, gs.plots.map, gs.plots.contributions):
         with pytest.raises(gs.InputError, match="source"):
             draw(source)
 
@@ -137,9 +148,8 @@ def test_other_orders_and_names_are_refused() -> None:
         with pytest.raises(gs.InputError, match="order"):
             gs.plots.heatmap(MATRIX, order=order)
     with pytest.raises(gs.InputError, match="names"):
-        gs.plots.tree(MATRIX, names=["a"] * 5)
+        gs.plots.map(MATRIX, names=["a"] * 5)
     assert gs.plots.heatmap(torch.zeros(2, 2)) is not None  # identical agents
-    assert gs.plots.tree(torch.zeros(2, 2)) is not None
 
 
 def test_the_users_axes_are_used_and_returned() -> None:
@@ -148,7 +158,7 @@ def test_the_users_axes_are_used_and_returned() -> None:
     assert ax.images
 
 
-@pytest.mark.parametrize("draw", [gs.plots.heatmap, gs.plots.tree, gs.plots.map, gs.plots.contributions])
+@pytest.mark.parametrize("draw", [gs.plots.heatmap, gs.plots.map, gs.plots.contributions])
 def test_other_groups_axes_and_things_without_numbers_are_refused(draw: Any) -> None:
     matrix = torch.ones(3, 3) - torch.eye(3)
     for groups in ([0, 1], [0, 1, np.nan], "abc", object()):
@@ -157,7 +167,7 @@ def test_other_groups_axes_and_things_without_numbers_are_refused(draw: Any) -> 
     for ax in ("axes", new_figure(2, 2)):
         with pytest.raises(InputError, match="ax"):
             draw(matrix, ax=ax)
-    for source in (object(), matrix.to_sparse(), matrix.to("meta"), matrix * 1j):
+    for source in (object(), matrix.to_sparse(), matrix.to("meta")):
         with pytest.raises(InputError, match="source"):
             draw(source)
     ax = new_figure(2, 2).subplots()

@@ -5,26 +5,13 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.plots.study import Study
-from graphsnd.plots.study_figures import draw_panel, graphs_figure
-from graphsnd.plots.style import phone_figure
 
 
-def test_sampled_graphs_lie_on_the_map_of_behaviour_and_local_ones_in_the_world(small: Study) -> None:
-    axes = graphs_figure(small).axes
-    assert [ax.get_title(loc="left") for ax in axes] == [one.spec for one in (*small.sampled, *small.local)]
-    assert all("map of behaviour" in ax.get_xlabel() for ax in axes[:3])
-    assert all("world" in ax.get_xlabel() for ax in axes[3:])
-    assert [bool(ax.get_ylabel()) for ax in axes] == [True, False, False] * 2
-
-
-def test_every_edge_is_a_line(small: Study) -> None:
-    one = small.local[0]
-    [ax] = phone_figure(3.9, draw_panel, one, small).axes
-    x, y = ax.lines[0].get_data()
-    drawn = np.stack([x, y], 1).reshape(-1, 3, 2)[:, :2]
-    np.testing.assert_array_equal(drawn, small.team.positions.double().numpy()[one.graph.edges])
-    assert ax.get_ylabel()
+def test_every_edge_is_a_line() -> None:
+    positions, drawn = torch.randn(7, 2), gs.graphs.uniform(7, 9, seed=0)
+    x, y = gs.plots.graph(drawn, positions=positions).lines[0].get_data()
+    ends = np.stack([x, y], 1).reshape(-1, 3, 2)[:, :2]
+    np.testing.assert_allclose(ends, positions[drawn.edges])
 
 
 def test_edges_join_the_places_of_their_agents_in_the_colours_of_their_distances() -> None:

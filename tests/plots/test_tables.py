@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import io
 
+import torch
 from rich.console import Console
 
-from graphsnd.plots.study import Study
-from graphsnd.plots.tables import ESTIMATE_COLUMNS, estimate_rows, estimates_table, lines_table, table
+import graphsnd as gs
+from graphsnd.plots.tables import lines_table, summarise, table
+
+TEAM = gs.Deterministic(torch.randn(40, 10, 2, generator=torch.Generator().manual_seed(0)))
 
 
 def _text(shown: object, width: int = 100) -> str:
@@ -30,9 +33,41 @@ def test_lines_show_everything() -> None:
     assert "[a]" in text
 
 
-def test_estimates_have_a_row_for_each_graph(small: Study) -> None:
-    rows = estimate_rows(small)
-    assert {len(row) for row in rows} == {len(ESTIMATE_COLUMNS)}
-    assert rows[0][4] == "exact: SND"
-    assert [row[4] for row in rows][-3:] == ["local, not SND"] * 3
-    assert estimates_table(small).row_count == len(rows) == 7
+def _facts(graph: gs.Graph | None, team: gs.Behavior = TEAM) -> dict[str, str]:
+    return dict(summarise(gs.measure(team, design=graph)))
+
+
+def test_a_sample_has_both_intervals_and_both_errors() -> None:
+    found = _facts(gs.graphs.uniform(10, 40))
+    assert "valid for every team" in found["guaranteed 95%"]
+    assert "valid for large samples" in found["asymptotic 95%"]
+    assert "standard error" in found
+    assert "for other observations like these" in found["on others 95%"]
+    assert found["clusters"] == "assumes blocks of 1 row are independent; pass clusters="
+    assert found["pairs used"] == "40 of 45 pairs by uniform (88.9%)"
+
+
+def test_few_pairs_have_no_asymptotic_interval_and_the_reason() -> None:
+    found = _facts(gs.graphs.uniform(10, 12))
+    assert found["asymptotic 95%"] == "none: the pairs and draws tell as much as 11 independent ones, and it takes 30"
+
+
+def test_pairs_that_are_redrawn_are_those_of_one_observation() -> None:
+    found = dict(summarise(gs.measure(TEAM, design="agents:4")))
+    assert found["pairs used"] == "6 of 45 pairs redrawn at each observation by agents:4 (13.3%)"
+
+
+def test_all_pairs_are_exact() -> None:
+    assert _facts(None)["certainty"] == "exact: every pair was used"
+
+
+def test_a_fixed_graph_is_exact_and_not_snd() -> None:
+    found = _facts(gs.graphs.cliques([0, 1] * 5))
+    assert "Graph-SND" in found
+    assert "not an estimate of SND" in found["certainty"]
+
+
+def test_few_observations_have_no_observation_error() -> None:
+    found = _facts(None, gs.Deterministic(torch.zeros(3, 4, 2)))
+    assert found["SND"].startswith("0 ± unknown (")
+    assert "16 observations" in found["clusters"]

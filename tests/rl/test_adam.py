@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from graphsnd.rl.adam import Adam, clip_gradient
+from graphsnd.rl.ppo import Adam, clip_gradient
 
 SHAPES = [(2, 3, 5, 7), (2, 3, 1, 9), (2, 1, 40, 70)]
 RATE, EPSILON, MAX_NORM = 1e-2, 1e-5, 200.0  # some gradients are longer, others not

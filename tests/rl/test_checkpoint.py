@@ -14,7 +14,7 @@ from graphsnd import InputError
 from graphsnd.rl import Settings, Task, Trainer, train
 from graphsnd.rl.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint, save_teams
 from graphsnd.rl.log import read_rows
-from graphsnd.teams.saved import OBSERVATIONS
+from graphsnd.teams.files import OBSERVATIONS
 from graphsnd.teams.team import Team
 from tests.training import control_settings, control_task
 

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from graphsnd.control import ControlledPolicy
 from graphsnd.rl import Settings, Trainer
-from graphsnd.rl.adam import Adam
-from graphsnd.rl.control import DiversityControl
 from graphsnd.rl.controlled import ControlledLearner, can_fuse, largest_overflow, policy_losses
+from graphsnd.rl.dico import DiversityControl
+from graphsnd.rl.ppo import Adam
 from graphsnd.rl.rollout import Minibatch
 from graphsnd.teams.engine import PLAIN, Engine
 from tests.training import control_settings, control_task
@@ -54,13 +54,13 @@ def _policy(kind: str) -> ControlledPolicy:
 
 def test_fused_only_where_it_does_the_same() -> None:
     policy = _policy("tanh-normal")
-    assert not can_fuse(policy, through=False)
+    assert not can_fuse(policy, differentiable=False)
     policy.deviations.engine = Joined()
-    assert can_fuse(policy, through=False)
-    assert not can_fuse(policy, through=True)
+    assert can_fuse(policy, differentiable=False)
+    assert not can_fuse(policy, differentiable=True)
     other = _policy("gaussian")
     other.deviations.engine = Joined()
-    assert not can_fuse(other, through=False)
+    assert not can_fuse(other, differentiable=False)
 
 
 def test_the_largest_overflow_of_a_sample_and_whose_it_is() -> None:
@@ -193,11 +193,11 @@ def test_each_gradient_is_clipped_by_the_norm_of_its_run() -> None:
 
 
 def test_gradients_through_the_estimate_change_learning() -> None:
-    stopped, through = (_trainer(settings=TINY.replace(through=flag, tau=0.5)) for flag in (False, True))
-    for trainer in (stopped, through):
+    stopped, followed = (_trainer(settings=TINY.replace(differentiable=flag, tau=0.5)) for flag in (False, True))
+    for trainer in (stopped, followed):
         trainer.step()
     name = "policy.deviations.weights.0"
-    assert not torch.equal(stopped.tensors()[name], through.tensors()[name])
+    assert not torch.equal(stopped.tensors()[name], followed.tensors()[name])
 
 
 @pytest.mark.gpu

@@ -13,7 +13,7 @@ import pytest
 from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.rl import Settings, Task, train, train_grid
 from graphsnd.rl.checkpoint import load_checkpoint, read_grid
-from graphsnd.rl.grid import find_folder, run_stacks
+from graphsnd.rl.grid import _attempt, find_folder, run_stacks
 from graphsnd.rl.log import read_rows
 from graphsnd.rl.settings import BRIEF
 from graphsnd.rl.task import cut_grid
@@ -73,17 +73,17 @@ def test_other_cuts_are_refused(task: Task, options: dict[str, Any], name: str) 
 
 def test_stacks_are_trainings_and_their_logs_one(tmp_path: Path) -> None:
     told: list[list[tuple[str, int]]] = []
-    done = train_grid(
+    stacks, stopped = train_grid(
         CONTROL, tmp_path, device="cpu", stack=2, report=lambda all_: told.append([(s.state, s.done) for s in all_])
     )
-    assert (done.finished, done.stopped, done.device) == (True, 0, "cpu")
+    assert stopped == 0
     assert told[0][0] == ("waiting", 0)
-    assert told[-1] == [("finished", 4)] * len(done.stacks)
+    assert told[-1] == [("finished", 4)] * len(stacks)
     merged = numbers(tmp_path)
     assert [(row["iteration"], row["arm"], row["target"], row["seed"]) for row in merged] == [
         (iteration, run.arm, run.target, run.seed) for iteration in range(1, 5) for run in CONTROL.runs()
     ]
-    for stack in done.stacks:
+    for stack in stacks:
         alone = tmp_path / "alone" / stack.name
         train(stack.task, alone)
         assert differences(tmp_path / "stacks" / stack.name, alone) == []
@@ -102,7 +102,7 @@ def test_a_grid_is_resumed_with_its_cut(tmp_path: Path, monkeypatch: pytest.Monk
     assert [part.seeds for part in read_grid(tmp_path / "parts")[2]] == [(0,), (7, 3)]
     assert numbers(tmp_path / "parts") == numbers(tmp_path / "whole")
     before = (tmp_path / "parts" / "stacks" / "1" / "metrics.csv").stat().st_mtime_ns
-    assert train_grid(GRID, tmp_path / "parts", resume=True).finished
+    assert all(stack.state == "finished" for stack in train_grid(GRID, tmp_path / "parts", resume=True)[0])
     assert (tmp_path / "parts" / "stacks" / "1" / "metrics.csv").stat().st_mtime_ns == before  # nothing to do
     with pytest.raises(InputError, match="but for iterations"):
         train_grid(dataclasses.replace(GRID, seeds=(0,)), tmp_path / "parts", resume=True)
@@ -201,3 +201,8 @@ def test_without_ray_the_error_says_what_to_install(tmp_path: Path, monkeypatch:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match="pip install ray"):
         train_grid(GRID, tmp_path, ray="any")
+
+
+def test_a_folder_that_nodes_do_not_share_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="on a path that every node shares"):
+        _attempt(tmp_path / "elsewhere", "a", GRID, lambda name, task, folder: 0)

@@ -7,7 +7,6 @@ import random
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import torch
 import graphsnd as gs
 from graphsnd.errors import InputError
 from graphsnd.estimation import SndAccumulator
-from graphsnd.rl import Settings, Task, grid, train, train_grid
+from graphsnd.rl import Settings, Task, train
 from graphsnd.rl.grid import run_stacks
 from graphsnd.rl.log import read_rows
 from paper.runner import Cells, gather_stacks, train_stacks
@@ -56,7 +55,7 @@ def fragile(name: str, task: Any, folder: Path) -> int:
 
 
 def test_workers_that_die(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphsnd.rl.grid.RETRIES", 1)
+    monkeypatch.setattr("graphsnd.rl.grid.RETRIES", 2)
     stacks = dict.fromkeys(("killed", "dies", "wrong", "whole"), TASK)
     told: list[list[str]] = []
     done, stopped = run_stacks(
@@ -65,21 +64,11 @@ def test_workers_that_die(cluster: Any, tmp_path: Path, monkeypatch: pytest.Monk
     )  # fmt: skip
     assert stopped == 0
     assert [each.state for each in done] == ["finished", "failed", "failed", "finished"] == told[-1]
-    assert [each.losses for each in done] == [2, 3, 0, 0]
-    assert "without an iteration" in done[1].error
+    assert "lost 3 times" in done[1].error
     assert done[2].error == "InputError: Expected `stack` to be right, got another."
     train(TASK, tmp_path / "alone")
     for name in ("killed", "whole"):
         assert differences(tmp_path / "r" / name, tmp_path / "alone") == []
-
-
-def test_a_folder_that_nodes_do_not_share_is_named(
-    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(grid, "_claim", lambda stack: replace(stack, folder=tmp_path / "elsewhere"))
-    done = train_grid(TASK, tmp_path, device="cpu", ray="any")
-    assert not done.finished
-    assert "on a path that every node shares" in done.stacks[0].error
 
 
 def test_stacks_of_the_paper(cluster: Any, tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from graphsnd.kernels.threads import limit_threads
 from graphsnd.rl import Settings, Trainer
 from graphsnd.rl.cuda import Stopwatch
 from graphsnd.rl.independent import CentralCritic, IndependentLearner
-from graphsnd.rl.rollout import Minibatch
-from graphsnd.rl.sampling import fill_noise
+from graphsnd.rl.rollout import Minibatch, fill_noise
 from graphsnd.rl.worlds import Navigation, SimpleSpread
 
 

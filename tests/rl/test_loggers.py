@@ -13,8 +13,7 @@ import pytest
 
 from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.rl import Settings, Task, train
-from graphsnd.rl.log import Row, read_rows
-from graphsnd.rl.loggers import LOGGERS, RunLoggers
+from graphsnd.rl.log import LOGGERS, Row, RunLoggers, read_rows
 
 SMALL = Settings(steps=4, environments=2, iterations=3, diversity_every=2)
 

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from graphsnd.rl import Settings, Trainer
-from graphsnd.rl.rollout import Minibatch, collect
-from graphsnd.rl.sampling import fill_noise
+from graphsnd.rl.rollout import Minibatch, collect, fill_noise
 from graphsnd.rl.worlds import Navigation, SimpleSpread
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 from graphsnd.control.actions import CategoricalActions, NormalActions, TanhNormalActions
-from graphsnd.rl.sampling import fill_noise, noise_shape, to_world
+from graphsnd.rl.rollout import fill_noise, noise_shape, to_world
 from graphsnd.rl.worlds.world import Continuous, Discrete
 
 

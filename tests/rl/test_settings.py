@@ -65,14 +65,14 @@ def test_the_preset_of_controlled_teams_is_the_papers_study() -> None:
         2048,
         5,
     )
-    assert {s.normalise_advantages, s.bootstrap_time_limits, s.restart, s.through} == {False}
+    assert {s.normalise_advantages, s.bootstrap_time_limits, s.restart, s.differentiable} == {False}
     assert PRESETS["dispersion-50"].settings == s.replace(environments=120)
 
 
 @pytest.mark.parametrize("changes", [
     {"epochs": 0}, {"gamma": 2.0}, {"tau": 0.0}, {"bootstrap": "guess"}, {"bounds": (2.0, 3.0)}, {"nothing": 1},
     {"learning_rate": -1.0}, {"hidden": (0,)}, {"bounds": 1.0}, {"bounds": ("a", 2.0)}, {"bounds": (0.5, 1.0, 2.0)},
-    {"through": 1}, {"epsilon": "1e-5"},
+    {"differentiable": 1}, {"epsilon": "1e-5"},
 ])  # fmt: skip
 def test_control_settings_out_of_range(changes: dict[str, object]) -> None:
     with pytest.raises(InputError):

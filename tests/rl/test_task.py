@@ -16,7 +16,7 @@ TASK = control_task(4, (0.1, "unconstrained", "homogeneous"), ("complete", "matc
 
 @pytest.mark.parametrize("task", [
     Task("navigation", 3, {"horizon": 9}, (0, 2), settings=Settings(hidden=(8, 4, 2), joint=True, log_std=0)),
-    dataclasses.replace(TASK, settings=control_settings(bounds=(0.5, 2.0), through=True)),
+    dataclasses.replace(TASK, settings=control_settings(bounds=(0.5, 2.0), differentiable=True)),
 ])  # fmt: skip
 def test_json_round_trip(task: Task) -> None:
     assert type(task).from_dict(json.loads(json.dumps(task.to_dict())), Path("x")) == task

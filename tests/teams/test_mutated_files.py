@@ -19,7 +19,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from graphsnd import InputError, Team, load_behavior
 from graphsnd.control import ControlledPolicy
@@ -163,19 +163,17 @@ SAVED: dict[str, Callable[[], Any]] = {
 WORDS = ("null", "[]", "{}", '"x"', "-1", "1e999", "99999999999999999999", "NaN", "true", "[[]]")
 
 
-@pytest.mark.parametrize("file", ["team.json", "team.safetensors"])
 @pytest.mark.parametrize("kind", SAVED)
 @given(st.data())
-def test_damaged_folders_of_teams_load_or_are_refused(kind: str, file: str, data: st.DataObject) -> None:
+def test_damaged_folders_of_teams_load_or_are_refused(kind: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder, suppress(InputError):
         SAVED[kind]().save(folder)
-        path = Path(folder) / file
-        good = path.read_bytes()
-        if file == "team.json" and data.draw(st.booleans()):
-            held = json.loads(good)
-            key = data.draw(st.sampled_from(sorted(held)))
-            word = data.draw(st.sampled_from(WORDS))
-            path.write_text(json.dumps(held | {key: "@"}).replace('"@"', word))
+        path = Path(folder) / "team.safetensors"
+        if data.draw(st.booleans()):
+            held = json.loads((Path(folder) / "team.json").read_text())
+            key, word = data.draw(st.sampled_from(sorted(held))), data.draw(st.sampled_from(WORDS))
+            text = json.dumps(held | {key: "@"}).replace('"@"', word)
+            save_file(load_file(path), path, metadata={"team": text})
         else:
-            path.write_bytes(data.draw(damaged(good)))
+            path.write_bytes(data.draw(damaged(path.read_bytes())))
         Team.load(folder)

@@ -184,7 +184,7 @@ def test_one_feature_and_one_output_are_singular(generator: torch.Generator) -> 
     with pytest.raises(gs.InputError, match=r"with 4 outputs for .*, got 1 output"):
         StackedTeam(network, CategoricalHead(4))
     with pytest.raises(gs.InputError, match="with 1 feature in the last axis"):
-        StackedTeam(network, gs.teams.DeterministicHead(1)).evaluate(torch.zeros(5, 2))
+        StackedTeam(network, CategoricalHead(1)).evaluate(torch.zeros(5, 2))
 
 
 @pytest.mark.gpu

@@ -12,7 +12,8 @@ from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
 from scipy.spatial.distance import pdist, squareform
 
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import check_finite, check_integer, check_type
+from graphsnd.errors import InputError, check_finite, check_integer, check_type
+from graphsnd.estimation import Estimate
 from graphsnd.metric import pairwise
 
 Matrix = NDArray[np.float64]
@@ -78,7 +79,7 @@ def cut_tree(links: Matrix, groups: int) -> Labels:
 
 
 def roles(
-    behavior: Behavior,
+    source: Behavior | Estimate,
     distance: Distance | None = None,
     *,
     smallest: int | None = None,
@@ -98,8 +99,8 @@ def roles(
     ``loss`` shows it.
 
     Args:
-        behavior: What ``n`` agents would do on shared observations.
-        distance: Distance object; the family's default when None.
+        source: What ``n`` agents would do on shared observations, or an estimate that kept the distances of all pairs.
+        distance: Distance object for a behaviour; the family's default when None.
         smallest: Agents of the smallest role; 3 when None, or 2 in teams of fewer than 12 agents.
         seed: Seed of the teams that it is compared with.
         backend: ``auto`` or the name of a kernel backend.
@@ -108,7 +109,7 @@ def roles(
         The roles.
 
     Raises:
-        InputError: For distances that are not finite, or ``smallest`` below 2.
+        InputError: For distances that are not finite, an estimate without all pairs, or ``smallest`` below 2.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -118,11 +119,17 @@ def roles(
           3 like bob: ann, bob, cat
           3 like eve: dan, eve, fay
     """
-    check_type("behavior", behavior, Behavior, "to be a Behavior", "Write graphsnd.evaluate(policies, observations).")
     seed = check_integer("seed", seed, "to be an integer, at least 0", low=0)
-    with torch.no_grad():
-        measured = pairwise(behavior, distance, backend=backend)
-    check_finite("behavior", measured)
+    check_type("source", source, (Behavior, Estimate), "to be a Behavior or an Estimate")
+    names = source.names or tuple(map(str, range(source.agents)))
+    if isinstance(source, Estimate):
+        measured = source.matrix()
+        if measured is None or measured.isnan().any():
+            raise InputError("source", "to have the distances of all pairs", "an estimate without them")
+    else:
+        with torch.no_grad():
+            measured = pairwise(source, distance, backend=backend)
+        check_finite("source", measured)
     matrix, n = measured.double().cpu().numpy(), len(measured)
     smallest = (3 if n >= LARGE else 2) if smallest is None else smallest
     smallest = check_integer("smallest", smallest, "to be an integer, at least 2", low=2)
@@ -144,7 +151,7 @@ def roles(
     sizes, to_roles = np.bincount(labels), matrix @ np.eye(len(done))[labels]
     quality = float(_silhouettes(to_roles, labels, sizes).mean()) if len(done) > 1 else 0.0
     return Roles(
-        torch.from_numpy(labels), len(done), tuple(nearest), loss, quality, total / pairs, behavior.names,
+        torch.from_numpy(labels), len(done), tuple(nearest), loss, quality, total / pairs, names,
         linkage(squareform(matrix, checks=False), "average"),
     )  # fmt: skip
 

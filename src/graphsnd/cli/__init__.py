@@ -1,4 +1,4 @@
-"""The command line: ``graphsnd measure | advise | train | control | demo | doctor``.
+"""The command line: ``graphsnd measure | advise | train | demo | doctor``.
 
 Each command has a module of its name. Text becomes objects here and nowhere else.
 """

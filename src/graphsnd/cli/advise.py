@@ -7,19 +7,23 @@ from typing import Annotated
 
 import typer
 
-from graphsnd.cli import options as shared
-
-GOALS = "[cyan]global[/cyan] (SND itself), [cyan]local[/cyan] (among neighbours), [cyan]proxy[/cyan] (inside training)."
+from graphsnd.cli.options import AsJson
 
 
 def advise(
-    agents: Annotated[int, typer.Option(help="Number of agents.")],
-    observations: Annotated[int, typer.Option(help="Number of observations.")],
-    goal: Annotated[str, typer.Option(metavar="GOAL", help=f"What the number is for: {GOALS}")] = "global",
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    as_json: shared.AsJson = False,
+    agents: Annotated[int, typer.Option(metavar="N", help="Number of agents.")],
+    observations: Annotated[int, typer.Option(metavar="N", help="Number of observations.")],
+    goal: Annotated[
+        str,
+        typer.Option(
+            metavar="GOAL",
+            help="global: SND itself. local: diversity among neighbours. proxy: a signal inside training.",
+        ),
+    ] = "global",
+    device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where it will be measured.")] = "cpu",
+    as_json: AsJson = False,
 ) -> None:
-    """Say which pairs to measure for a team of this size, and why. Nothing is measured."""
+    """Recommend which pairs to measure. Nothing is measured."""
     from graphsnd.estimation import advise as ask
 
     advice = ask(agents, observations, goal.strip().lower(), device=device)

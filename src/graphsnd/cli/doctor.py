@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import platform
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import graphsnd
 from graphsnd.errors import plural
 
 if TYPE_CHECKING:
-    from graphsnd.plots.summary import Lines
+    from graphsnd.plots.tables import Lines
 
 PACKAGES = ("torch", "numpy", "scipy", "numba", "triton", "safetensors", "matplotlib", "torchrl", "torchmetrics")
 
@@ -31,11 +34,10 @@ def describe_machine() -> Lines:
     import torch
 
     from graphsnd.kernels.dispatch import available
-    from graphsnd.plots.provenance import find_versions
 
-    versions = find_versions(PACKAGES)
-    versions["python"] = f"{versions['python']}, {platform.system()} {platform.machine()}"
-    lines = [(name, versions[name] or "not installed") for name in ("graphsnd", "python", *PACKAGES)]
+    python = f"{platform.python_version()}, {platform.system()} {platform.machine()}"
+    lines = [("graphsnd", graphsnd.__version__), ("python", python)]
+    lines += [(name, version(name) if find_spec(name) else "not installed") for name in PACKAGES]
     cuda = ", ".join(torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count()))
     lines += [("CUDA device", cuda or "none"), ("CPU threads", str(torch.get_num_threads()))]
     able = available()

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
-from graphsnd.teams.files import BEHAVIOR_KEYS, build_behavior, read_tensors
-from graphsnd.teams.saved import DESCRIPTION, OBSERVATIONS
+from graphsnd.teams.files import BEHAVIOR_KEYS, DESCRIPTION, OBSERVATIONS, build_behavior, read_tensors
 from graphsnd.teams.team import Team
 
 OBSERVATIONS_FIX = 'Write it: numpy.savez("obs.npz", observations=...), of shape (observations, features).'
@@ -43,6 +42,22 @@ class TeamFile:
         return self.team.evaluate(self.observations)
 
 
+def find_teams(paths: Sequence[Path]) -> list[Path]:
+    """Return the saved teams among these paths and in their folders, by name; a file, or what is none, as it is.
+
+    Raises:
+        InputError: For several paths of which one holds no saved team.
+    """
+    teams: list[Path] = []
+    for path in paths:
+        inside = sorted(file.parent for file in path.rglob(DESCRIPTION)) if path.is_dir() else []
+        if len(paths) > 1 and not inside:
+            fix = "State dicts of one team need --policy mymodule:make."
+            raise InputError("files", "to hold saved teams where there are several", repr(str(path)), fix)
+        teams += inside or [path]
+    return list(dict.fromkeys(teams))
+
+
 def read_checkpoints(paths: Sequence[Path], policy: str, entry: str | None, observations: Path | None) -> TeamFile:
     """Read one team from several state dicts, one agent each, and observations to show it.
 
@@ -53,7 +68,7 @@ def read_checkpoints(paths: Sequence[Path], policy: str, entry: str | None, obse
         observations: A file with the key ``observations``.
     """
     if observations is None:
-        raise InputError("--observations", "with --policy", "no such option", OBSERVATIONS_FIX)
+        raise InputError("observations", "with --policy", "no such option", OBSERVATIONS_FIX)
     tensors = _read_observations(observations)
     team = Team.load(paths, policy=import_function(policy), entry=entry)
     return TeamFile(team, tensors["observations"], *map(tensors.get, EXTRAS))
@@ -63,7 +78,7 @@ def import_function(text: str) -> Callable[..., Any]:
     """Import what ``--policy`` names: ``module:name``, also from the present folder, or ``file.py:name``."""
     module, colon, name = text.rpartition(":")
     if not colon or not module or not name:
-        raise InputError("--policy", "as module:function or file.py:function", repr(text))
+        raise InputError("policy", "as module:function or file.py:function", repr(text))
     try:
         if module.endswith(".py"):
             held = runpy.run_path(module)
@@ -72,9 +87,9 @@ def import_function(text: str) -> Callable[..., Any]:
             sys.path.insert(0, os.getcwd())
             held = vars(importlib.import_module(module))
     except (ImportError, FileNotFoundError) as error:
-        raise InputError("--policy", "to name a module that can be imported", f"{text!r}: {error}") from error
+        raise InputError("policy", "to name a module that can be imported", f"{text!r}: {error}") from error
     if not callable(held.get(name)):
-        raise InputError("--policy", f"to name a function in {module}", repr(text))
+        raise InputError("policy", f"to name a function in {module}", repr(text))
     return held[name]
 
 
@@ -92,7 +107,7 @@ def read_team(path: Path, observations: Path | None = None) -> TeamFile:
     if path.is_dir():
         return _read_policies(path, observations)
     if observations is not None:
-        raise InputError("--observations", "with the folder of a saved team", f"{path.name!r}, a file")
+        raise InputError("observations", "with the folder of a saved team", f"{path.name!r}, a file")
     tensors = read_tensors(path, KEYS)
     return TeamFile(build_behavior(tensors), None, *map(tensors.get, EXTRAS))
 
@@ -101,10 +116,10 @@ def _read_policies(folder: Path, observations: Path | None) -> TeamFile:
     if not (folder / DESCRIPTION).is_file():
         inside = sorted(path.parent for path in folder.glob(f"*/{DESCRIPTION}"))
         fix = f"Name one of its teams: {', '.join(map(str, inside[:3]))}." if inside else ""
-        raise InputError("FILE", f"to be a file, or a folder with {DESCRIPTION}", repr(str(folder)), fix)
+        raise InputError("files", f"to be a file, or a folder with {DESCRIPTION}", repr(str(folder)), fix)
     path = observations or folder / OBSERVATIONS
     if observations is None and not path.is_file():
-        raise InputError("--observations", "with the folder of a saved team", "no such option")
+        raise InputError("observations", "with the folder of a saved team", "no such option")
     tensors = _read_observations(path)
     team = Team.load(folder)
     return TeamFile(team, tensors["observations"], *map(tensors.get, EXTRAS))
@@ -114,5 +129,5 @@ def _read_observations(path: Path) -> dict[str, Any]:
     tensors = read_tensors(path, KEYS)
     if "observations" not in tensors:
         got = f"{path.name!r} without it"
-        raise InputError("--observations", "to be a file with the key `observations`", got, OBSERVATIONS_FIX)
+        raise InputError("observations", "to be a file with the key `observations`", got, OBSERVATIONS_FIX)
     return tensors

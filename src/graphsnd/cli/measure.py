@@ -1,227 +1,227 @@
-"""``graphsnd measure``: a file in, a number with its interval out."""
+"""``graphsnd measure``: files of a team in, a number with its interval out; of several saved teams, a table."""
 
 from __future__ import annotations
 
+import io
 import json
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import re
+from collections.abc import Callable
+from csv import writer
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 import graphsnd
-from graphsnd.cli import options as shared
-from graphsnd.cli.checkpoints import find_teams, measure_checkpoints
-from graphsnd.cli.options import check_output, check_pictures, list_written, repeat_command, show_path
-from graphsnd.cli.progress import steps
-from graphsnd.errors import InputError, check_choice
+from graphsnd.cli.options import AsJson, check_output, list_written, plain_warnings, steps
+from graphsnd.errors import InputError, check_choice, check_integer, printable
 from graphsnd.files import write_whole
 
-if TYPE_CHECKING:
-    from graphsnd.behavior import Distance
-    from graphsnd.cli.files import TeamFile
-    from graphsnd.designs import Design
-    from graphsnd.estimation import Estimate
-
-# What the designs of designs.FORMS measure; here, because --help should not wait for torch, which designs need.
-DESIGNS = {
-    "complete": "all pairs, SND itself",
-    "bernoulli:0.1": "each pair with probability 0.1",
-    "uniform:500": "500 random pairs",
-    "regular:8": "8 random partners for each agent",
-    "knn:5": "the 5 nearest neighbours in `positions`, a local measure",
-    "radius:0.5": "pairs within 0.5 in `positions`, a local measure",
-    "matching": "agents in random pairs at each observation (matching:20, only 20 of the pairs)",
-    "ring:8": "8 partners on a random ring at each observation",
-    "agents:4": "all pairs of 4 random agents at each observation; only they are evaluated",
-}
-_FORMS = ", ".join(f"[cyan]{example}[/cyan] ({meaning})" for example, meaning in DESIGNS.items())
-DESIGN_HELP = f"Which pairs to measure: one of {_FORMS}."
-DISTANCES = "wasserstein for continuous actions, total-variation for discrete ones"
-DISTANCE_HELP = (
-    "[cyan]wasserstein[/cyan], [cyan]total-variation[/cyan], [cyan]hellinger[/cyan], [cyan]jensen-shannon[/cyan]; of "
-    "samples also [cyan]sliced-debiased[/cyan], [cyan]energy[/cyan] or [cyan]energy-debiased[/cyan]."
-)
-POLICY_HELP = (
-    "For state dicts: the function that makes the module they are loaded into. It is [bold]your own code, which is "
-    "imported and called[/bold]; nothing in the files is. Also [cyan]path/file.py:function[/cyan]."
-)
+COLUMNS = ("run", "iteration", "SND", "low", "high")
+Row = tuple[str, int, float, float | None, float | None]
 
 
 def measure(
-    context: typer.Context,
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help="A .npz, .safetensors or .pt file of named tensors, or a saved team; with --policy, state dicts.",
-        ),
+        typer.Argument(metavar="FILE", help="A file of arrays, a saved team, or with --policy state dicts."),
     ],
-    design: Annotated[str | None, typer.Option(metavar="SPEC", show_default="all pairs", help=DESIGN_HELP)] = None,
-    tol: Annotated[float | None, typer.Option(help="Stop when the half-width of the interval is this small.")] = None,
-    rel_tol: Annotated[float | None, typer.Option(help="The same, relative to SND: 0.01 is 1%.")] = None,
-    distance: Annotated[str | None, typer.Option(metavar="NAME", show_default=DISTANCES, help=DISTANCE_HELP)] = None,
+    design: Annotated[
+        str | None,
+        typer.Option(metavar="DESIGN", show_default="complete", help="Which pairs to measure: see above."),
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option(metavar="X", help="Draw until the half-width of the interval is at most X.")
+    ] = None,
+    rel_tol: Annotated[float | None, typer.Option(metavar="X", help="The same, relative to SND: 0.01 for 1%.")] = None,
+    distance: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            show_default="total-variation for discrete actions, wasserstein for others",
+            help="wasserstein, total-variation, hellinger, jensen-shannon, sliced, or sliced-debiased.",
+        ),
+    ] = None,
     observations: Annotated[
         Path | None,
+        typer.Option(metavar="FILE", help="What to show policies: a file with the key observations."),
+    ] = None,
+    policy: Annotated[
+        str | None,
         typer.Option(
-            metavar="FILE",
-            help="For policies, unless they lie beside a saved team: a file with the key [cyan]observations[/cyan].",
+            metavar="MODULE:FUNCTION",
+            help="Your function that makes the module of a state dict; it is imported and called. Or FILE.py:FUNCTION.",
         ),
     ] = None,
-    policy: Annotated[str | None, typer.Option(metavar="MODULE:FUNCTION", help=POLICY_HELP)] = None,
     entry: Annotated[
-        str | None, typer.Option(metavar="KEY", help="With --policy: where the state dict is, if a file holds several.")
+        str | None,
+        typer.Option(metavar="KEY", help="With --policy: the key of the state dict, if a file holds several."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
-    confidence: Annotated[float, typer.Option(help="Coverage of the interval, in (0, 1).")] = 0.95,
-    as_json: shared.AsJson = False,
-    html: shared.Html = None,
-    png: shared.Png = None,
-    table: Annotated[
-        Path | None, typer.Option("--csv", metavar="PATH", help="Write the table, of several saved teams.")
-    ] = None,
-    force: shared.Force = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of all random draws.")] = 0,
+    confidence: Annotated[float, typer.Option(metavar="X", help="Coverage of the interval.")] = 0.95,
+    as_json: AsJson = False,
+    html: Annotated[Path | None, typer.Option(metavar="PATH", help="Write one self-contained page.")] = None,
+    png: Annotated[Path | None, typer.Option(metavar="PATH", help="Write the figure.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="PATH", help="Write the table of several saved teams.")] = None,
 ) -> None:
-    """Measure the diversity of the team in FILE.
+    """Measure how differently the agents of a team behave (SND).
 
-    The file holds what every agent would do on shared observations, as tensors of shape [bold]observations x agents x
-    actions[/bold] under these names: [cyan]loc[/cyan] and [cyan]scale[/cyan] (diagonal Gaussian), [cyan]loc[/cyan] and
-    [cyan]covariance[/cyan] (full Gaussian), [cyan]probs[/cyan] or [cyan]logits[/cyan] with an optional
-    [cyan]mask[/cyan] (discrete), [cyan]actions[/cyan] (deterministic), [cyan]values[/cyan] (quantiles) or
-    [cyan]samples[/cyan], both with one more axis. [bold]graphsnd.save_behavior[/bold] writes such a file. Optional:
-    [cyan]positions[/cyan] for knn and radius, agents x features or observations x agents x features;
-    [cyan]clusters[/cyan], the episode of each observation as an integer; and [cyan]names[/cyan] of the agents. Pickled
-    objects are never loaded.
+    \b
+    FILE is one of these:
+      team.npz         arrays, also .safetensors or .pt
+      runs/nav/seed-0  a saved team, with --observations or those beside it
+      ckpts/*.pt       state dicts, one per agent: needs --policy, --observations
+      runs/nav         several saved teams: a table of SND over training
 
-    Or it is the folder of a saved team; then [cyan]--observations[/cyan] says what to show it, and only the policies
-    that the design asks for are evaluated. Or there are several state dicts, one agent for each file, and
-    [cyan]--policy[/cyan] names the function that makes their module:
-    [cyan]graphsnd measure ckpts/*.pt --policy mymodule:make --observations obs.npz[/cyan]
+    \b
+    Arrays in a file, of shape [observations, agents, actions]:
+      loc, scale         Gaussian policies; covariance in place of scale
+      probs or logits    discrete policies; optional mask
+      actions            deterministic policies
+      values, samples    quantiles or samples, on one more axis
+      positions          [agents, features], optional: for knn and radius
+      clusters           [observations], optional: episode of each observation
+      names              [agents], optional
 
-    Several saved teams, or a folder of them (as [cyan]graphsnd train --keep-teams[/cyan] leaves), give diversity over
-    training: all are shown the same observations, those of [cyan]--observations[/cyan] or those beside the last.
+    \b
+    DESIGN says which pairs to measure. The first seven measure or estimate SND:
+      complete           all pairs
+      bernoulli:0.1      each pair with probability 0.1
+      uniform:500        500 random pairs
+      regular:8          8 random partners of each agent
+      matching           random pairs at each observation (matching:20: 20 pairs)
+      ring:8             8 partners on a random ring at each observation
+      agents:4           all pairs of 4 random agents at each observation
+      knn:5              the 5 nearest neighbours: a local measure, not SND
+      radius:0.5         pairs within 0.5: a local measure, not SND
 
-    Random designs estimate SND, and the interval covers SND. [cyan]knn[/cyan] and [cyan]radius[/cyan] define a local
-    measure, which is exact and is not an estimate of SND. With [cyan]--tol[/cyan] or [cyan]--rel-tol[/cyan],
-    observations and pairs are drawn until the interval is narrow enough.
-    """
-    from graphsnd import designs
-    from graphsnd.cli.files import read_checkpoints, read_team
+    Pickled objects are never loaded.
+    """  # noqa: D301 (the mark before lines that stay as they are)
+    from graphsnd.behavior.distances import DISTANCES
+    from graphsnd.cli.files import find_teams, read_checkpoints, read_team
 
-    chosen = None if design is None else designs.parse(design, "--design")
-    metric = parse_distance(distance)
-    if not 0 < confidence < 1:
-        raise InputError("--confidence", "in (0, 1)", confidence, "Write 0.95 for 95%.")
-    files = [Path(file) for file in files]  # texts in older typers
-    teams = find_teams(files) if policy is None else []
-    if table is not None and not teams:
-        raise InputError("--csv", "with several saved teams", "one team", "Use --json.")
-    inputs = [*files, *files[0].glob("*"), *([] if observations is None else [observations])]
-    check_pictures(html, png, inputs=inputs, force=force)
-    options = {
-        "design": chosen, "tol": tol, "rel_tol": rel_tol, "confidence": confidence, "distance": metric, "seed": seed,
+    for name, path in (("html", html), ("png", png), ("csv", csv)):
+        check_output(name, path)
+    if distance is not None:
+        check_choice("distance", distance, DISTANCES)
+    options: dict[str, Any] = {
+        "design": design, "tol": tol, "rel_tol": rel_tol, "confidence": confidence,
+        "distance": None if distance is None else DISTANCES[distance],
+        "seed": check_integer("seed", seed, "to be an integer, at least 0", low=0),
     }  # fmt: skip
-    names = [file.name for file in files]
-    command = repeat_command("measure", names, context.params | {"observations": observations})
-    if teams:
-        check_output("--csv", table, None, inputs=inputs, force=force)
-        with steps(1 + len(teams)) as step, _hints():
-            measure_checkpoints(
-                teams, observations, {"csv": table, "png": png, "html": html}, command,
-                as_json=as_json, progress=step, **options,
-            )  # fmt: skip
+    files = [Path(file) for file in files]  # texts in older typers
+    teams = files if policy is not None else find_teams(files)
+    if policy is None and len(teams) > 1:
+        if html is not None:
+            raise InputError("html", "with one team", f"{len(teams)} saved teams", "Use --csv or --png.")
+        with steps(len(teams)) as step, plain_warnings():
+            rows, shown = measure_teams(teams, observations, step, **options)
+        _show_teams(rows, shown, png, csv, as_json=as_json)
         return
-    pictures = html is not None or png is not None
-    title = names[0] if len(names) == 1 else f"{names[0]} ... {names[-1]} ({len(names)} files)"
-    with steps(4 if pictures else 2) as step:
+    if csv is not None:
+        raise InputError("csv", "with several saved teams", "one team", "Use --json.")
+    with steps(3) as step, plain_warnings():
         step("reading")
         if policy is None:
-            source = read_team(files[0], observations)
+            source = read_team(teams[0], observations)
         else:
             source = read_checkpoints(files, policy, entry, observations)
-        if chosen is not None and chosen.needs_positions and source.positions is None:
-            fix = "Add the key, of shape (agents, d) or (observations, agents, d), or use a design such as regular:8."
-            raise InputError("positions", f"in the file for {chosen}", "no such key", fix)
         step("measuring")
-        with _hints():
-            estimate = graphsnd.measure(
-                source.team,
-                source.observations,
-                positions=source.positions,
-                clusters=source.clusters,
-                **options,  # type: ignore[arg-type]
-            )
-        if pictures:
-            step("measuring the pairs again")
-            _draw(source, chosen, metric, estimate, html, png, source=title, command=command, seed=seed)
+        arguments = {"positions": source.positions, "clusters": source.clusters, **options}
+        estimate = graphsnd.measure(source.team, source.observations, **arguments)
+        names = [file.name for file in files]
+        title = " ... ".join(dict.fromkeys((names[0], names[-1])))
+        if html is not None or png is not None:
+            step("drawing")
+            from graphsnd.plots.page import report, report_figure
+            from graphsnd.plots.style import save_png
+
+            if png is not None:
+                save_png(report_figure(estimate), png)
+            if html is not None:
+                write_whole(html, report(estimate, title=f"Behavioural diversity of {title}"))
     if as_json:
         typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))
         return
-    _show(title, estimate, [path for path in (html, png) if path is not None])
+    from graphsnd.plots.tables import lines_table, summarise
+
+    console = Console(highlight=False)
+    console.print(f"\n{printable(title)}", style="bold", markup=False)
+    console.print(lines_table(summarise(estimate)))
+    list_written(path for path in (html, png) if path is not None)
 
 
-@contextmanager
-def _hints() -> Iterator[None]:
-    """Show warnings as one line on stderr, in the words of the command line."""
+def measure_teams(
+    teams: list[Path], observations: Path | None, step: Callable[[str], None], **options: Any
+) -> tuple[list[Row], Path]:
+    """Measure saved teams on the same observations; return a row for each, and the file of the observations.
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        typer.echo(f"graphsnd: {message}", err=True)
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        yield
-
-
-def parse_distance(text: str | None) -> Distance | None:
-    """Return the distance of a name; None stays None, the default of the behaviour.
-
-    Raises:
-        InputError: With all names, for anything else.
-
-    Example:
-        >>> parse_distance("hellinger")
-        Hellinger()
+    Args:
+        teams: Their folders.
+        observations: What to show them; what lies beside the last team when None.
+        step: Called with what is being done.
+        options: Options of :func:`graphsnd.measure`.
     """
-    from graphsnd.behavior.distances import DISTANCES
+    from graphsnd.cli.files import read_team
+    from graphsnd.teams.files import OBSERVATIONS
 
-    if text is None:
-        return None
-    check_choice("--distance", text.lower(), DISTANCES)
-    return DISTANCES[text.lower()]
+    beside = [team / OBSERVATIONS for team in teams if (team / OBSERVATIONS).is_file()]
+    if observations is None and not beside:
+        raise InputError("observations", "for teams that have none beside them", "no such option")
+    shown, above = observations or beside[-1], os.path.commonpath(list(map(_run_of, teams)))
+    rows: dict[Row, None] = {}  # the last team of a training lies beside its checkpoints too
+    for at, path in enumerate(teams):
+        step(f"measuring {at + 1} of {len(teams)}")
+        source = read_team(path, shown)
+        about: dict[str, Any] = getattr(source.team, "about", None) or {}
+        numbers = re.findall(r"\d+", path.name)
+        iteration = int(about.get("iteration", numbers[-1] if numbers else at))
+        run = os.path.relpath(_run_of(path), above)
+        estimate = graphsnd.measure(source.team, source.observations, clusters=source.clusters, **options)
+        low, high = estimate.population_interval or (None, None)
+        rows[path.name if run == "." else run, iteration, estimate.value, low, high] = None
+    return sorted(rows, key=lambda row: row[:2]), shown
 
 
-def _draw(
-    file: TeamFile, design: Design | None, distance: Distance | None, estimate: Estimate, html: Path | None,
-    png: Path | None, **about: Any,
-) -> None:  # fmt: skip
-    """Write page and figure where they are asked for; ``about`` is what the page says of its making."""
-    import torch
+def _run_of(team: Path) -> str:
+    """Return the folder of a run, also of a team that was kept at one of its checkpoints."""
+    path = team.resolve()
+    return str(path.parents[2] / path.name if path.parents[1].name == "teams" else path)
+
+
+def _show_teams(rows: list[Row], shown: Path, png: Path | None, path: Path | None, *, as_json: bool) -> None:
+    """Print a table of saved teams, and write CSV and figure where they are asked for."""
+    from graphsnd.plots.tables import table
+
+    if path is not None:
+        buffer = io.StringIO()
+        writer(buffer, lineterminator="\n").writerows([COLUMNS, *rows])
+        write_whole(path, buffer.getvalue())
+    if png is not None:
+        _draw_teams(rows, png)
+    if as_json:
+        about = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+        typer.echo(json.dumps({"checkpoints": about, "observations": shown.name}))
+        return
+    cells = [(*map(str, row[:2]), *("" if one is None else f"{one:.6g}" for one in row[2:])) for row in rows]
+    note = "low, high: interval for SND on other observations like these"
+    Console(highlight=False).print(table(COLUMNS, cells, align="<>", caption=note))
+    list_written(one for one in (path, png) if one is not None)
+
+
+def _draw_teams(rows: list[Row], png: Path) -> None:
+    import numpy as np
 
     from graphsnd import plots
-    from graphsnd.designs.design import as_design
-    from graphsnd.graphs import Graph, MovingGraph
-    from graphsnd.plots.measurement import measurement_figure, measurement_page, pair_distances
-    from graphsnd.plots.summary import summarise
+    from graphsnd.plots.style import save_png, styled_figure
 
-    # The same draw again.
-    drawn = as_design(design).draw(estimate.agents, torch.Generator().manual_seed(about["seed"]), file.positions)
-    graph = drawn if isinstance(drawn, Graph | MovingGraph) else None
-    pairs = pair_distances(file.evaluate(), graph, distance, estimate)
-    if png is not None:
-        plots.style.save_png(measurement_figure(pairs), png)
-    if html is not None:
-        write_whole(html, measurement_page(pairs, summarise(estimate), **about))
-
-
-def _show(title: str, estimate: Estimate, written: list[Path]) -> None:
-    from rich.console import Console
-
-    from graphsnd.plots.summary import summarise
-    from graphsnd.plots.tables import lines_table
-
-    console = Console()
-    console.print(f"\n[bold]{show_path(Path(title))}[/bold]", highlight=False)
-    console.print(lines_table(summarise(estimate)))
-    list_written(written)
+    runs: dict[str, list[Row]] = {}
+    for row in rows:
+        runs.setdefault(row[0], []).append(row)
+    bands = {name: np.array([row[2:] for row in mine], dtype=float).T for name, mine in runs.items()}
+    with styled_figure(4.8, 3.6) as figure:
+        steps = {name: [row[1] for row in mine] for name, mine in runs.items()}
+        plots.over_time(steps, bands, ax=figure.subplots(), summary=tuple)
+    save_png(figure, png)

@@ -1,128 +1,70 @@
-"""Options that several commands read alike."""
+"""What several commands share: options, checks of files to write, and what people see meanwhile."""
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from graphsnd.errors import InputError, check_choice, printable
+from graphsnd.errors import InputError, printable
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Html = Annotated[Path | None, typer.Option(metavar="PATH", help="Write one self-contained page.")]
-Png = Annotated[Path | None, typer.Option(metavar="PATH", help="Write the figure.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files of another kind.")]
-# What does not change the numbers, and the files, which come first.
-NOT_REPEATED = ("files", "paths", "as_json", "html", "png", "table", "force")
-ANY = "any"  # what --ray means without an address
-# How files of each kind begin.
-KINDS = {
-    "page": rb"\s*<(!doctype )?html",
-    "PNG": rb"\x89PNG",
-    "GIF": rb"GIF8",
-    "MP4": rb"....ftyp",
-    "NPZ": rb"PK\x03\x04",
-    "JSON": rb"\s*[{[]",
-}
 
 
-def check_output(
-    option: str, path: Path | None, kind: str | None, *, inputs: Iterable[Path] = (), force: bool = False
-) -> None:
-    """Refuse a path that cannot be written, that is an input, or that holds something else, before any work is done.
+def check_output(name: str, path: Path | None) -> None:
+    """Raise, before any work is done, for a path to write that does not end in its kind or has no folder.
 
     Args:
-        option: For the message.
+        name: The kind, and the option that names the path: ``html``, ``png`` or ``csv``.
         path: Where to write; nothing is checked when None.
-        kind: One of ``KINDS``, which an existing file has to be; None for any.
-        inputs: Files that are read. Links to them count; ``force`` does not help here.
-        force: Whether a file of another kind may be replaced.
-
-    Raises:
-        InputError: With what is in the way.
     """
-    if path is None:
-        return
-    if not path.parent.is_dir():
-        raise InputError(option, "in a folder that exists", repr(str(path)))
-    if path.is_dir():
-        raise InputError(option, "to be a file", f"the folder {str(path)!r}")
-    if not path.exists():
-        return
-    for one in inputs:
-        if one.exists() and path.samefile(one):
-            raise InputError(option, "to be another file than the input", repr(str(path)))
-    if force or kind is None or not path.is_file():
-        return
-    with path.open("rb") as file:
-        begin = file.read(64)
-    if begin and not re.match(KINDS[kind], begin, re.IGNORECASE | re.DOTALL):
-        fix = "Choose another name, or add --force."
-        raise InputError(option, f"to be new, or a {kind} to replace", f"{str(path)!r}, which is something else", fix)
-
-
-def check_pictures(html: Path | None, png: Path | None, *, inputs: Iterable[Path] = (), force: bool = False) -> None:
-    """Refuse paths of a page and a figure as :func:`check_output` does, and one path for both."""
-    check_output("--html", html, "page", inputs=inputs, force=force)
-    check_output("--png", png, "PNG", inputs=inputs, force=force)
-    if html is not None and png is not None and os.path.realpath(html) == os.path.realpath(png):
-        raise InputError("--png", "to be another file than --html", repr(str(png)))
-
-
-def check_folder(out: Path, kinds: dict[str, str], *, force: bool = False) -> None:
-    """Refuse a folder in which files of these names are of another kind than is written there."""
-    for name, kind in kinds.items() if out.is_dir() else ():
-        check_output("--out", out / name, kind, force=force)
-
-
-def show_path(path: Path) -> str:
-    """Return a path for rich's console: without control characters, and with its brackets as they are."""
-    from rich.markup import escape
-
-    return escape(printable(str(path)))
+    if path is not None and path.suffix.lower() != f".{name}":
+        raise InputError(name, f"to end in .{name}", repr(str(path)))
+    if path is not None and not path.parent.is_dir():
+        raise InputError(name, "in a folder that exists", repr(str(path)))
 
 
 def list_written(paths: Iterable[Path]) -> None:
     """Print the files that were written."""
-    from rich.console import Console
-
     for path in paths:
-        Console(highlight=False).print(f"wrote {show_path(path)}", soft_wrap=True)
+        typer.echo(f"wrote {printable(str(path))}")
 
 
-def repeat_command(command: str, files: Iterable[str], options: dict[str, Any]) -> str:
-    """Return a command line without folders: enough to repeat what was done, nothing about the machine.
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Show warnings as one line on stderr."""
 
-    Args:
-        command: Such as ``measure``.
-        files: Names of its files.
-        options: By the names of the arguments, None or False where they were not given.
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        typer.echo(f"graphsnd: {message}", err=True)
 
-    Example:
-        >>> repeat_command("measure", ["team.npz"], {"seed": 0, "json": True, "html": None})
-        'graphsnd measure team.npz --json --seed 0'
-    """
-    words = ["graphsnd", command, *files]
-    for name, value in sorted(options.items()):
-        if value is None or value is False or name in NOT_REPEATED:
-            continue
-        words.append(f"--{name.replace('_', '-')}")
-        if value is not True:
-            text = value.name if isinstance(value, Path) else f"{value:g}" if isinstance(value, float) else str(value)
-            words.append(text)
-    return shlex.join(words)
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
-def parse_device(name: str, *, here: bool = True) -> str:
-    """Return the device that ``auto``, ``cpu`` or ``cuda`` stands for, here or on a cluster."""
-    import torch
+@contextmanager
+def steps(total: int) -> Iterator[Callable[[str], None]]:
+    """Show a bar over ``total`` named steps on a terminal; call what it yields with the name of each as it begins."""
+    console = Console(stderr=True)
+    if not console.is_terminal:  # with rich 13 and 14.0 a disabled bar still ends with an empty line
+        yield lambda name: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    check_choice("--device", name, ("auto", "cpu", "cuda"))
-    if name == "cuda" and here and not torch.cuda.is_available():
-        raise InputError("--device", "that this machine has", "cuda", "Use cpu.")
-    return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
+    text = TextColumn("{task.description}")
+    columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("", total=total)
+        begun = -1
+
+        def step(name: str) -> None:
+            nonlocal begun
+            begun += 1
+            progress.update(task, description=name, completed=begun)
+
+        yield step

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import os
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
-from graphsnd.cli.options import parse_device
-from graphsnd.cli.training import resume_task, run_grid, run_task, uses_stacks
-from graphsnd.errors import InputError, check_choice, check_integer
+from graphsnd.cli.options import list_written, plain_warnings
+from graphsnd.errors import InputError, check_choice, plural, printable
 from graphsnd.files import parse_json, read_json
 
 if TYPE_CHECKING:
     from graphsnd.rl import Task
+    from graphsnd.rl.grid import Stack
 
-PRESET = "that of the preset"
+PRESET = "the preset's"
 NEW = ("agents", "seeds", "change", "design", "stack")  # options that only a new training takes
+PATIENCE = 10.0  # seconds between two lines where there is no terminal
+LONG = 10**9  # observations to learn from, over all epochs; hours on a CPU
 
 
 def train(
@@ -26,15 +33,15 @@ def train(
     world: Annotated[
         str | None,
         typer.Argument(
+            metavar="WORLD",
             help="navigation, dispersion or simple_spread; the paper's navigation-100, dispersion-10 or dispersion-50; "
-            "or settings.json of a run."
+            "or settings.json of an earlier training, to repeat it.",
         ),
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
-            metavar="0.3,...",
-            help="Hold SND at this value. Several train together; also unconstrained, homogeneous.",
+            metavar="0.3,...", help="Hold SND at this value. Several values train together; also unconstrained."
         ),
     ] = None,
     design: Annotated[
@@ -42,75 +49,83 @@ def train(
         typer.Option(
             metavar="complete,...",
             show_default="complete",
-            help="Pairs that the controller measures: bernoulli:0.1, regular:4, knn:3, matching, agents:4.",
+            help="Which pairs the controller measures: bernoulli:0.1, regular:4, knn:3, matching, agents:4.",
         ),
     ] = None,
-    agents: Annotated[int | None, typer.Option(min=2, show_default=PRESET, help="Team size.")] = None,
-    seeds: Annotated[str | None, typer.Option(metavar="0,1,2", show_default="0", help="One run for each.")] = None,
+    agents: Annotated[int | None, typer.Option(metavar="N", show_default=PRESET, help="Team size.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="0,1,2", show_default="0", help="Train one run for each seed.")
+    ] = None,
     iterations: Annotated[
-        int | None, typer.Option(min=1, show_default=PRESET, help="Rollouts, each followed by an update.")
+        int | None,
+        typer.Option(metavar="N", show_default=PRESET, help="Number of rollouts, with an update after each."),
     ] = None,
     change: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any setting, or world.KEY=VALUE for an option of the world."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, or with world.KEY an option of the world."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", show_default="runs/WORLD[-TARGET]", help="Folder of log, checkpoint and teams."),
+        typer.Option(metavar="FOLDER", show_default="runs/WORLD[-TARGET]", help="Where to write."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
-    checkpoint_every: Annotated[int, typer.Option(min=1, help="Iterations between two checkpoints.")] = 25,
+    checkpoint_every: Annotated[int, typer.Option(metavar="N", help="Iterations between two checkpoints.")] = 25,
     keep_teams: Annotated[
-        bool, typer.Option("--keep-teams", help="Keep the teams of each checkpoint, to measure over training.")
+        bool,
+        typer.Option("--keep-teams", help="Keep the teams of every checkpoint, to measure diversity over training."),
     ] = False,
     logger: Annotated[
-        list[str] | None,
-        typer.Option(metavar="tensorboard|wandb", help="Also log there, each run by itself; may be repeated."),
+        list[str] | None, typer.Option(metavar="tensorboard|wandb", help="Also log there. May be repeated.")
     ] = None,
     stack: Annotated[
         int | None,
-        typer.Option(min=1, help="Runs per stack; all by default, chosen automatically with --ray."),
+        typer.Option(
+            min=1, metavar="N", show_default="all; with --ray by rule", help="Number of runs that train as one."
+        ),
     ] = None,
     ray: Annotated[
         str | None,
-        typer.Option(metavar="[ADDRESS]", help="Train stacks on a Ray cluster: the one that is there, or a new one."),
+        typer.Option(metavar="ADDRESS", help="Train stacks of runs on a Ray cluster: auto, host:port, or local."),
     ] = None,
 ) -> None:
-    """Train a team with independent PPO (or MAPPO: --set critic=central) and log its diversity.
+    """Train a team with PPO, and log or control its diversity.
 
-    With --target diversity is controlled (DiCo) and audited: every target with every design and every seed. FOLDER
-    receives metrics.csv, a figure, a checkpoint, and a team for each run. Ctrl-C, SIGTERM and SIGHUP stop after the
-    iteration that is running and save; --resume goes on from there.
+    Without --target the agents are independent, and their SND is logged. With --target SND is held at that value
+    (DiCo) and audited: one run for every target, design and seed.
+
+    FOLDER receives metrics.csv, a figure, a checkpoint, and the team of each run. Ctrl-C saves after the iteration that
+    is running, and --resume goes on from there.
     """
-    from graphsnd.rl.loggers import LOGGERS
+    from graphsnd.rl.checkpoint import STACKS
 
-    for name in logger or ():
-        check_choice("--logger", name, LOGGERS)
-    folder = _default_folder(world, target) if out is None else out
+    if resume and out is not None and (world or target):
+        raise InputError("out", "with --resume alone, without WORLD and --target", f"{world or target} too")
+    if world is None and (out is None or not resume):
+        raise InputError("world", "or --resume with --out", "none", "For example: graphsnd train navigation")
+    held = "" if target is None else f"-{'-'.join(_split(target))}"
+    folder = Path("runs") / f"{Path(world or '').stem}{held}" if out is None else out
+    stacked = ray is not None or stack is not None or (folder / STACKS).is_dir()
     if resume:
         for name in NEW:
-            if value := context.params[name]:
-                option = "--set" if name == "change" else f"--{name}"
-                raise InputError(option, "without --resume, which goes on with the settings of the checkpoint", value)
-        task = resume_task(folder, iterations, on_ray=ray is not None)
-        _check_same(task, world, target)
+            if given := context.params[name]:
+                raise InputError(name, "without --resume, which goes on with the settings of the checkpoint", given)
+        task = _resume_task(folder, iterations, stacked)
     else:
-        task = make_task(world, target, design, agents, seeds, iterations, change or ())
-    on = parse_device(device, here=ray is None)
+        task = make_task(world or "", target, design, agents, seeds, iterations, change or ())
     options: dict[str, Any] = {
         "resume": resume, "checkpoint_every": checkpoint_every, "keep_teams": keep_teams,
         "loggers": tuple(dict.fromkeys(logger or ())),
     }  # fmt: skip
-    if ray is not None or stack is not None or uses_stacks(folder):
-        where = None if device == "auto" and (ray is not None or resume) else on
-        run_grid(task, folder, device=where, ray=ray, stack=stack or 0, **options)
+    check_choice("device", device, ("auto", "cpu", "cuda"))
+    if stacked:
+        _run_grid(task, folder, device=None if device == "auto" else device, ray=ray, stack=stack or 0, **options)
     else:
-        run_task(task, folder, device=on, **options)
+        _run_task(task, folder, device=device, **options)
 
 
 def make_task(
-    world: str | None,
+    world: str,
     target: str | None,
     design: str | None,
     agents: int | None,
@@ -125,25 +140,40 @@ def make_task(
         >>> task.target, task.agents, task.seeds, task.settings.tau, task.options["horizon"]
         ((0.3,), 6, (0, 1), 0.1, 50)
     """
-    base = _find_preset(world)
-    settings, options = parse_changes(changes)
-    if iterations is not None:
-        settings["iterations"] = iterations
-    task = dataclasses.replace(
-        base,
-        agents=base.agents if agents is None else agents,
-        options=base.options | options,
-        seeds=base.seeds if seeds is None else _parse_seeds(seeds),
-        target=base.target if target is None else _parse_targets(target),
-        design=base.design if design is None else _parse_designs(design),
-        settings=base.settings.replace(**settings),
-    )
-    from graphsnd.rl.settings import CONTROLLED, INDEPENDENT
+    from graphsnd.rl import PRESETS, Task
+    from graphsnd.rl.settings import CONTROLLED, INDEPENDENT, check_different
 
+    if world.endswith(".json"):
+        task = Task.from_dict(read_json(Path(world), "world"), Path(world))
+    else:
+        check_choice("world", world, PRESETS)
+        task = PRESETS[world]
+    settings, options = parse_changes(changes)
+    given: dict[str, Any] = {"options": task.options | options}
+    if agents is not None:
+        given["agents"] = agents
+    if seeds is not None:
+        try:
+            given["seeds"] = tuple(map(int, _split(seeds)))
+        except ValueError:
+            raise InputError("seeds", "to be integers separated by commas", repr(seeds)) from None
+        check_different("seeds", given["seeds"])
+    if target is not None:
+        given["target"] = tuple(map(_parse_target, _split(target)))
+    if design is not None:
+        given["design"] = _split(design)
+    try:
+        given["settings"] = task.settings.replace(**settings)
+    except InputError as error:
+        error.name = f"--set {error.name}"
+        raise
+    task = dataclasses.replace(task, **given)
+    if iterations is not None:
+        task = task.with_iterations(iterations)
     if design is not None and task.target is None:
-        raise InputError("--design", "with --target", repr(design), "Independent policies are not controlled.")
+        raise InputError("design", "with --target", repr(design), "Independent policies are not controlled.")
     for name in settings.keys() & set(CONTROLLED if task.target is None else INDEPENDENT):
-        raise InputError("--set", f"{'with' if task.target is None else 'without'} a target for {name}", repr(name))
+        raise InputError(f"--set {name}", f"{'with' if task.target is None else 'without'} a target", repr(task.target))
     task.make_world("cpu")  # so that an unknown option is refused before there is a folder
     return task
 
@@ -160,71 +190,177 @@ def parse_changes(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            raise InputError("--set", "as KEY=VALUE", repr(pair), "For example: --set learning_rate=1e-3")
+            raise InputError("change", "as KEY=VALUE", repr(pair), "For example: --set learning_rate=1e-3")
         try:
             value = parse_json(text)
         except ValueError:
             value = text
-        if isinstance(value, int) and not isinstance(value, bool):
-            check_integer("--set", value, f"to be below 2^63 for {name}", low=-(2**63), high=2**63 - 1)
         (options if name.startswith("world.") else settings)[name.removeprefix("world.")] = value
     return settings, options
 
 
-def _find_preset(world: str | None) -> Task:
-    from graphsnd.rl import PRESETS, Task
-
-    if world is None:
-        raise InputError(
-            "WORLD", f"to be one of {', '.join(PRESETS)}", "none", "For example: graphsnd train navigation"
-        )
-    if world.endswith(".json"):
-        return Task.from_dict(read_json(Path(world), "WORLD"), Path(world))
-    check_choice("WORLD", world, PRESETS)
-    return PRESETS[world]
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(","))
 
 
-def _check_same(task: Task, world: str | None, target: str | None) -> None:
-    """Refuse a world or target beside --resume that is not the checkpoint's."""
-    if world is not None and (base := _find_preset(world)).world != task.world:
-        raise InputError("WORLD", f"to be {task.world!r}, which the checkpoint holds", repr(base.world))
-    if target is not None and _parse_targets(target) != task.target:
-        raise InputError("--target", f"to be {task.target}, which the checkpoint holds", repr(target))
-
-
-def _default_folder(world: str | None, target: str | None) -> Path:
-    if world is None:
-        raise InputError("WORLD", "or --out with --resume", "neither", "For example: graphsnd train navigation")
-    held = "" if target is None else "-" + "-".join(part.strip() for part in target.split(","))
-    return Path("runs") / (Path(world).stem + held)
-
-
-def _parse_seeds(text: str) -> tuple[int, ...]:
+def _parse_target(word: str) -> float | str:
     try:
-        seeds = tuple(int(part) for part in text.split(","))
+        return float(word)
     except ValueError:
-        raise InputError("--seeds", "to be integers separated by commas", repr(text)) from None
-    if len(set(seeds)) < len(seeds):
-        raise InputError("--seeds", "to be different", repr(text))
-    return tuple(check_integer("--seeds", seed, "to be integers from 0 to 2^63 - 1", low=0) for seed in seeds)
+        return word
 
 
-def _parse_targets(text: str) -> tuple[float | str, ...]:
-    from graphsnd.rl.task import check_target
+def _resume_task(folder: Path, iterations: int | None, stacked: bool) -> Task:
+    """Return the task of a folder's checkpoint, perhaps with more iterations."""
+    from graphsnd.rl.checkpoint import load_checkpoint, read_grid
 
-    def parse(word: str) -> float | str:
+    if stacked:
+        task, done = read_grid(folder)[0], 0
+    else:
+        saved = load_checkpoint(folder, logged=True)
+        task, done = saved.task, saved.iteration
+    total = task.settings.iterations if iterations is None else iterations
+    if total == done:
+        typer.echo(f"already finished: {done} iterations; go on with --iterations {2 * done}", err=True)
+    return task.with_iterations(total)
+
+
+def _run_task(task: Task, folder: Path, *, device: str, **options: Any) -> None:
+    """Train a task with progress on stderr, and show the results.
+
+    Raises:
+        Exit: With 130 when it was interrupted, 143 after SIGTERM, 129 after SIGHUP.
+    """
+    import torch
+
+    from graphsnd.plots.training import describe_control, iteration_describer
+    from graphsnd.rl import train
+
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("device", "that this machine has", "cuda", "Use cpu.")
+    device = "cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu")
+    settings, names = task.settings, task.run_names()
+    if (
+        device == "cpu"
+        and settings.samples * settings.epochs * settings.iterations * len(names) * (task.agents or 1) > LONG
+    ):
+        typer.echo("these settings take hours on a CPU; the preset with the name of the world takes minutes", err=True)
+    describe = describe_control if task.target else iteration_describer(settings.samples * len(names))
+    with plain_warnings(), _watch(settings.iterations, settings.optimiser_steps, describe) as (report, progress):
+        result = train(task, folder, device=device, on_row=report, progress=progress, **options)
+        _leave_closed_terminal()
+    threads = "" if device == "cuda" else f" with {result.threads} {plural('thread', result.threads)}"
+    _show_results(task, folder, [folder / name for name in names])
+    typer.echo(f"took {result.seconds:,.0f} s on {device}{threads}")
+    if device == "cuda" and result.trainer.eager is not None:
+        typer.echo(f"without CUDA graphs: {result.trainer.eager}")
+    if not result.finished:
+        done = f"stopped after iteration {result.trainer.iteration} of {settings.iterations}"
+        typer.echo(f"{done}; go on with: {_resume_command(folder)}", err=True)
+        raise typer.Exit(128 + result.stopped)
+
+
+def _run_grid(task: Task, folder: Path, **options: Any) -> None:
+    """Train stacks of runs with one table of them on stderr, and show the results.
+
+    Raises:
+        InputError: For stacks that failed, when the others are finished.
+        Exit: As for :func:`_run_task`.
+    """
+    from rich.live import Live
+
+    from graphsnd.plots.training import describe_grid, grid_table
+    from graphsnd.rl import train_grid
+    from graphsnd.rl.checkpoint import STACKS
+
+    console, begin, last = Console(stderr=True), perf_counter(), -PATIENCE
+    before: int | None = None  # iterations that were done before
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+
+        def report(stacks: Sequence[Stack]) -> None:
+            nonlocal before, last
+            seconds = perf_counter() - begin
+            before = sum(stack.done for stack in stacks) if before is None else before
+            if console.is_terminal:
+                live.update(grid_table(stacks, seconds, before), refresh=True)
+            elif seconds - last > PATIENCE:
+                last = seconds
+                typer.echo(f"{seconds:7.1f} s  {describe_grid(stacks, seconds, before)}", err=True)
+
+        stacks, stopped = train_grid(task, folder, report=report, **options)
+    _show_results(task, folder, [folder / STACKS])
+    console.print(grid_table(stacks, perf_counter() - begin, before or 0))
+    if stopped:
+        typer.echo(f"stopped; go on with: {_resume_command(folder)}", err=True)
+        raise typer.Exit(128 + stopped)
+    if failed := sum(stack.state == "failed" for stack in stacks):
+        raise InputError("stacks", "to finish", f"{failed} that failed", f"Try again with: {_resume_command(folder)}")
+
+
+def _show_results(task: Task, folder: Path, written: Sequence[Path]) -> None:
+    """Print the table of a log, draw its figure, and list what was written; nothing where the log is empty."""
+    from graphsnd.plots.style import save_png
+    from graphsnd.plots.training import control_figure, control_table, curves_figure, training_table
+    from graphsnd.rl.log import read_rows
+
+    if rows := read_rows(folder):
+        table, figure = (control_table, control_figure) if task.target else (training_table, curves_figure)
+        Console(highlight=False).print(table(rows))
+        list_written([*written, save_png(figure(rows), folder / "curves.png"), folder / "metrics.csv"])
+
+
+def _resume_command(folder: Path) -> str:
+    return f"graphsnd train --resume --out {printable(shlex.quote(str(folder)))}"
+
+
+def _leave_closed_terminal() -> None:
+    """Redirect output of a closed terminal to the null device, as after SIGHUP: what follows must not fail for it."""
+    for stream in (1, 2):
         try:
-            return float(word)
-        except ValueError:
-            return word
+            os.write(stream, b"")
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream)
+            os.close(nowhere)
 
-    return tuple(check_target(parse(word.strip()), "--target") for word in text.split(","))
+
+@contextmanager
+def _watch(
+    total: int, steps: int, describe: Callable[[Sequence[Any]], str]
+) -> Iterator[tuple[Callable[[Sequence[Any]], None], Callable[[int], None]]]:
+    """Show a bar on a terminal, which moves with every gradient step, and lines now and then elsewhere; on stderr.
+
+    Args:
+        total: Number of iterations.
+        steps: Gradient steps of each.
+        describe: Returns a line about the rows of an iteration.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _report_lines(total, describe), lambda done: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(bar_width=12), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as shown:
+        bar, before = shown.add_task("", total=total), 0
+
+        def report(rows: Sequence[Any]) -> None:
+            nonlocal before
+            before = rows[0].iteration
+            shown.update(bar, completed=before, description=describe(rows))
+
+        yield report, lambda done: shown.update(bar, completed=round(before + done / steps, 2))
 
 
-def _parse_designs(text: str) -> tuple[str, ...]:
-    from graphsnd import designs
+def _report_lines(total: int, describe: Callable[[Sequence[Any]], str]) -> Callable[[Sequence[Any]], None]:
+    begin = last = perf_counter()
 
-    words = tuple(word.strip() for word in text.split(","))
-    for word in words:
-        designs.parse(word, "--design")
-    return words
+    def report(rows: Sequence[Any]) -> None:
+        nonlocal last
+        now, iteration, text = perf_counter(), rows[0].iteration, describe(rows)
+        if rows[0].snd is not None or iteration in (1, total) or now - last > PATIENCE:
+            last = now
+            typer.echo(f"{now - begin:7.1f} s  {iteration:>{len(str(total))}}/{total}  {text}", err=True)
+
+    return report

@@ -7,8 +7,7 @@ and is never fed back.
 """
 
 from graphsnd.control.audits import audit, audit_error, tracking_error
-from graphsnd.control.controllers import Controller, Homogeneous, State, Status, Unconstrained
-from graphsnd.control.dico import DiCo
+from graphsnd.control.controllers import Controller, DiCo, Homogeneous, State, Status, Unconstrained
 from graphsnd.control.networks import ControlledTeam
 from graphsnd.control.policy import ControlledPolicy
 

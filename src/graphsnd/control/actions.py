@@ -7,7 +7,6 @@ rollout is a function of tensors alone and can be captured. All reduce the actio
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_shape, shape_of
 from graphsnd.teams import CategoricalHead, GaussianHead, TanhNormalHead
 from graphsnd.teams.heads import Head
 
@@ -67,7 +65,6 @@ class NormalActions:
 
     def act(self, noise: Tensor) -> Tensor:
         """Shape ``[..., actions]``."""
-        check_shape("noise", noise, self.loc.shape, dtype="floating")
         return torch.addcmul(self.loc, self.scale, noise)
 
     def mode(self) -> Tensor:
@@ -76,7 +73,6 @@ class NormalActions:
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Shape ``[...]``."""
-        _check_broadcast("actions", actions, self.loc.shape)
         each = -0.5 * ((actions - self.loc) / self.scale).square() - self.scale.log()
         return each.sum(-1) - 0.5 * math.log(2 * math.pi) * self.loc.shape[-1]
 
@@ -110,7 +106,6 @@ class TanhNormalActions(NormalActions):
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Shape ``[...]``; actions at or beyond ±1 count as the nearest number inside."""
-        _check_broadcast("actions", actions, self.loc.shape)
         before = torch.atanh(self._inside(actions))
         # 1 - tanh^2 u = 4 / (e^u + e^-u)^2, in a form that neither overflows nor cancels.
         slope = 2 * (math.log(2.0) - before - F.softplus(-2 * before))
@@ -137,7 +132,6 @@ class CategoricalActions:
 
     def act(self, noise: Tensor) -> Tensor:
         """int64, shape ``[...]``."""
-        check_shape("noise", noise, self.logits.shape[:-1], dtype="floating")
         # Inverse of the distribution function; the last bin takes what rounding leaves of the sum.
         steps = torch.softmax(self.logits, -1).cumsum(-1)[..., :-1]
         return (steps <= noise.unsqueeze(-1)).sum(-1)
@@ -148,11 +142,7 @@ class CategoricalActions:
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Shape ``[...]``."""
-        check_shape("actions", actions, self.logits.shape[:-1], dtype="int64")
-        try:
-            return torch.log_softmax(self.logits, -1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
-        except RuntimeError as error:  # on a CPU; a check of its own would wait for a GPU
-            raise InputError("actions", f"in 0 .. {self.logits.shape[-1] - 1}", str(error).splitlines()[0]) from None
+        return torch.log_softmax(self.logits, -1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
         """Shape ``[...]``."""
@@ -167,26 +157,13 @@ def action_distribution(head: Head, output: Tensor) -> ActionDistribution:
         head: How outputs of a :class:`~graphsnd.teams.StackedMLP` are read.
         output: ``[*batch, rows, outputs]``.
 
-    Raises:
-        InputError: For a head whose actions have no density.
-
     Example:
         >>> action_distribution(GaussianHead(2), torch.zeros(16, 2)).mode().shape
         torch.Size([16, 2])
     """
-    check_shape("output", output, (..., "rows", head.outputs), dtype="floating")
     if isinstance(head, CategoricalHead):
         return CategoricalActions(output)
     if isinstance(head, GaussianHead):
         return NormalActions(*head.moments(output))
-    if isinstance(head, TanhNormalHead):
-        return TanhNormalActions(*head.moments(output))
-    raise InputError("head", "with a density, to be trained by policy gradients", head.name, "Use GaussianHead.")
-
-
-def _check_broadcast(name: str, tensor: Tensor, shape: Sequence[int]) -> None:
-    """Raise unless a floating tensor and one of ``shape`` broadcast together."""
-    pairs = zip(reversed(tensor.shape), reversed(shape), strict=False)
-    if not tensor.is_floating_point() or any(1 not in pair and pair[0] != pair[1] for pair in pairs):
-        expected = f"to be floating and to broadcast to {tuple(shape)}"
-        raise InputError(name, expected, f"{tensor.dtype} with {shape_of(tensor)}")
+    assert isinstance(head, TanhNormalHead)
+    return TanhNormalActions(*head.moments(output))

@@ -11,7 +11,7 @@ from torch import Tensor
 from graphsnd.behavior import Distance
 from graphsnd.designs import Design
 from graphsnd.designs.design import as_design, pool_positions
-from graphsnd.errors import InputError, check_integer, check_number
+from graphsnd.errors import check_integer
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.graph import check_graph
 from graphsnd.metric import graph_snd, snd
@@ -83,30 +83,28 @@ def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST)
         >>> tracking_error([0.5, 1.5, 1.0], 1.0, last=2)
         0.25
     """
-    return audit_error(applied, target, last=last, of_mean=False)
+    return fmean(abs(value - target) for value in _last(applied, last)) / target
 
 
-def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, of_mean: bool = True) -> float:
-    r"""Return the relative error of the audit over the last T iterations.
+def audit_error(audits: Sequence[float], target: float, *, last: int = LAST) -> float:
+    r"""Return the relative error of the mean audit over the last T iterations.
+
+    .. math:: |\tfrac1T \sum_t x_t - x^\ast| / x^\ast
+
+    Errors of both signs cancel in it. For the mean of the errors, which is never smaller, give the audits to
+    :func:`tracking_error`.
 
     Args:
         audits: One number per iteration.
         target: Above 0.
         last: Number of iterations that count.
-        of_mean: Whether to return the error of the mean, :math:`|\tfrac1T \sum_t x_t - x^\ast| / x^\ast`, in which
-            errors of both signs cancel (the paper's audit error), or the mean of the errors (as its tracking error),
-            which is never smaller.
-
-    Raises:
-        InputError: For no iterations, numbers that are not finite, and a target that is not above 0.
 
     Example:
-        >>> audit_error([0.5, 1.5], 1.0), audit_error([0.5, 1.5], 1.0, of_mean=False)
+        >>> audit_error([0.5, 1.5], 1.0), tracking_error([0.5, 1.5], 1.0)
         (0.0, 0.5)
     """
-    target = check_number("target", target, above=0, fix="A relative error has none to compare with.")
-    count = check_integer("last", last, "to be an integer, at least 1", low=1)
-    held = [check_number("audits", value) for value in audits[-count:]]
-    if not held:
-        raise InputError("audits", "to be at least one number", "none")
-    return (abs(fmean(held) - target) if of_mean else fmean(abs(value - target) for value in held)) / target
+    return abs(fmean(_last(audits, last)) - target) / target
+
+
+def _last(values: Sequence[float], count: int) -> list[float]:
+    return list(map(float, values[-check_integer("last", count, "to be an integer, at least 1", low=1) :]))

@@ -1,27 +1,31 @@
-"""What controllers have in common, their state and their report, and the two that control nothing."""
+"""Controllers: they choose the scale of the agents' deviations from measured diversity."""
 
 from __future__ import annotations
 
+import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
 from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Complete, Design
 from graphsnd.designs.design import as_design
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_choice, check_number, check_tensor, number
 from graphsnd.graphs import Graph
 
-Measured = Tensor | Measurement
+BOUNDS = (1e-3, 1e3)  # of the scale, unless told otherwise
+BOOTSTRAPS = ("measured", "target")
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The state between two steps of a controller; all tensors of one shape, ``[]``, or ``[runs]`` for stacked runs.
+    """The state between two steps of a controller; both tensors of one shape, ``[]``, or ``[runs]`` for stacked runs.
 
     Whether anything was measured yet is a separate flag: no value of the estimate means "none".
 
@@ -29,28 +33,12 @@ class State:
         >>> from graphsnd.control import DiCo
         >>> dico = DiCo(torch.tensor([0.1, 0.3]))  # two runs
         >>> _, state, _ = dico.step(torch.tensor([0.2, 0.2]), dico.initial())
-        >>> state.estimate, state.begun.tolist(), state.steps.tolist()
-        (tensor([0.2000, 0.2000], dtype=torch.float64), [True, True], [1, 1])
+        >>> state.estimate, state.initialized.tolist()
+        (tensor([0.2000, 0.2000], dtype=torch.float64), [True, True])
     """
 
-    estimate: Tensor  # float64, smoothed diversity; read only where begun
-    begun: Tensor  # bool, whether anything was measured
-    steps: Tensor  # int64, measurements so far
-
-    @classmethod
-    def start(cls, shape: Sequence[int] = (), device: torch.device | str | None = None) -> State:
-        """Return the state before the first measurement.
-
-        Example:
-            >>> State.start((3,)).begun
-            tensor([False, False, False])
-        """
-        zero = torch.zeros(tuple(shape), dtype=torch.float64, device=device)
-        return cls(zero, zero.bool(), zero.long())
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors by name, for a checkpoint."""
-        return dict(vars(self))
+    estimate: Tensor  # float64, smoothed diversity; read only where initialized
+    initialized: Tensor  # bool, whether anything was measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,43 +49,15 @@ class Status:
         >>> from graphsnd.control import DiCo
         >>> dico = DiCo(0.1)
         >>> status = dico.step(torch.tensor(0.2), dico.initial())[2]
-        >>> round(float(status.scale), 6), bool(status.saturated), bool(status.invalid)
-        (0.5, False, False)
+        >>> round(float(status.measured), 6), bool(status.saturated), bool(status.invalid)
+        (0.2, False, False)
     """
 
-    target: Tensor | None  # what diversity should be; None for controllers without one
-    measured: Tensor  # raw, of this step
-    estimate: Tensor  # after smoothing
-    scale: Tensor  # that the deviations are multiplied by
+    measured: Tensor  # before smoothing
     saturated: Tensor  # bool: the wanted scale is outside the bounds
     zero: Tensor  # bool: no diversity was measured at all
     empty: Tensor  # bool: the draw had no pairs, all were measured instead
     invalid: Tensor  # bool: the measurement was not finite or negative and was left out
-
-    def describe(self) -> str:
-        """Return one line of text for each run; waits for the device.
-
-        Example:
-            >>> from graphsnd.control import DiCo
-            >>> dico = DiCo(0.1)
-            >>> print(dico.step(torch.tensor(0.2), dico.initial())[2].describe())
-            scale 0.5: measured 0.2, estimate 0.2, target 0.1
-        """
-        flags = {
-            "saturated: the target is out of reach within the bounds": self.saturated,
-            "zero: all agents behave alike": self.zero,
-            "empty draw: all pairs were measured instead": self.empty,
-            "invalid: not finite or negative, left out": self.invalid,
-        }
-        lines = []
-        for run in range(self.scale.numel()):
-            scale, measured, estimate = (
-                float(part.view(-1)[run]) for part in (self.scale, self.measured, self.estimate)
-            )
-            wanted = "no target" if self.target is None else f"target {float(self.target.view(-1)[run]):.4g}"
-            notes = "".join(f"; {note}" for note, flag in flags.items() if bool(flag.view(-1)[run]))
-            lines.append(f"scale {scale:.4g}: measured {measured:.4g}, estimate {estimate:.4g}, {wanted}{notes}")
-        return "\n".join(lines)
 
 
 class Controller(ABC):
@@ -107,25 +67,26 @@ class Controller(ABC):
 
     Attributes:
         design: The pairs to measure, where ``step`` is given points.
-        through: Whether gradients flow through measurements into the scale.
+        differentiable: Whether gradients flow through measurements into the scale.
 
     Example:
         >>> from graphsnd.control import DiCo
         >>> dico = DiCo(0.1, design="matching")
         >>> scale, state, status = dico.step(torch.tensor(0.2), dico.initial())
-        >>> round(float(scale), 6), int(state.steps), bool(dico.scale(state) == scale)
-        (0.5, 1, True)
+        >>> round(float(scale), 6), bool(dico.scale(state) == scale)
+        (0.5, True)
     """
 
     design: Design | Graph | str
-    through: bool
+    differentiable: bool = False
 
     def initial(self, shape: Sequence[int] = (), device: torch.device | str | None = None) -> State:
         """Return the state before the first measurement, ``[]`` or ``[runs]``."""
-        return State.start(shape, device)
+        zero = torch.zeros(tuple(shape), dtype=torch.float64, device=device)
+        return State(zero, zero.bool())
 
     def step(
-        self, measured: Measured, state: State, *, generator: torch.Generator | None = None
+        self, measured: Tensor | Measurement, state: State, *, generator: torch.Generator | None = None
     ) -> tuple[Tensor, State, Status]:
         """Update the state with one measurement.
 
@@ -141,46 +102,36 @@ class Controller(ABC):
         Raises:
             InputError: For a measurement that is neither one number nor one for each run of the state.
         """
-        value, empty = self.read(measured, state, generator)
+        if isinstance(measured, Tensor) and measured.dim() == 3:
+            measured = measure_points(self.design, measured, generator)
+        elif isinstance(measured, Tensor):
+            measured = Measurement(measured.double(), torch.zeros_like(measured, dtype=torch.bool))
+        shape = state.estimate.shape
+        if any(part.shape not in ((), shape) for part in measured):
+            expected = f"to be [], one number for each run {tuple(shape)}, or points [observations, agents, features]"
+            raise InputError("measured", expected, [tuple(part.shape) for part in measured])
+        value, empty = (part.expand(shape) for part in measured)
+        value = value if self.differentiable else value.detach()
         # Nothing else can be a diversity, and must not stay in the estimate for ever.
         valid = torch.isfinite(value) & (value >= 0)
         raw = torch.where(valid, value, state.estimate)
         estimate = torch.where(valid, self.move(raw, state), state.estimate)
-        begun = state.begun | valid
-        scale, saturated = self.react(estimate, begun)
-        after = State(estimate.detach(), begun, state.steps + 1)
-        flags = (saturated, valid & (raw.detach() == 0), empty, ~valid)
-        return scale, after, Status(self._goal(raw), value.detach(), after.estimate, scale.detach(), *flags)
-
-    def read(self, measured: Measured, state: State, generator: torch.Generator | None) -> Measurement:
-        """Return the measurement that was given, or that of the design on the points that were given."""
-        if isinstance(measured, Tensor):
-            if measured.dim() == 3:
-                measured = measure_points(self.design, measured, generator)
-            else:
-                measured = Measurement(measured.double(), torch.zeros_like(measured, dtype=torch.bool))
-        wanted = state.estimate.shape
-        if any(part.shape not in ((), wanted) for part in measured):
-            expected = f"to be [], one number for each run {tuple(wanted)}, or points [observations, agents, features]"
-            raise InputError("measured", expected, [tuple(part.shape) for part in measured])
-        value, empty = (part.expand(wanted) for part in measured)
-        return Measurement(value if self.through else value.detach(), empty)
+        initialized = state.initialized | valid
+        scale, saturated = self.react(estimate, initialized)
+        status = Status(value.detach(), saturated, valid & (raw.detach() == 0), empty, ~valid)
+        return scale, State(estimate.detach(), initialized), status
 
     @abstractmethod
     def move(self, measured: Tensor, state: State) -> Tensor:
         """Return the estimate after a valid measurement."""
 
     @abstractmethod
-    def react(self, estimate: Tensor, begun: Tensor) -> tuple[Tensor, Tensor]:
+    def react(self, estimate: Tensor, initialized: Tensor) -> tuple[Tensor, Tensor]:
         """Return the scale for an estimate, and whether bounds clipped it."""
 
     def scale(self, state: State) -> Tensor:
         """Return the scale without a new measurement, as for rollouts."""
-        return self.react(state.estimate, state.begun)[0]
-
-    def _goal(self, measured: Tensor) -> Tensor | None:
-        """Return the wanted diversity in the shape of a measurement; None without one."""
-        return None
+        return self.react(state.estimate, state.initialized)[0]
 
 
 @dataclass(frozen=True)
@@ -188,8 +139,6 @@ class Constant(Controller):
     """A scale that no measurement changes; they are reported all the same."""
 
     design: Design | Graph | str = Complete()  # noqa: RUF009
-
-    through: bool = field(default=False, init=False, repr=False)
     value: ClassVar[float]
 
     def __post_init__(self) -> None:
@@ -199,12 +148,11 @@ class Constant(Controller):
         """Return the measurement."""
         return measured
 
-    def react(self, estimate: Tensor, begun: Tensor) -> tuple[Tensor, Tensor]:
+    def react(self, estimate: Tensor, initialized: Tensor) -> tuple[Tensor, Tensor]:
         """Return the same scale for every estimate."""
-        return torch.full_like(estimate, self.value), torch.zeros_like(begun)
+        return torch.full_like(estimate, self.value), torch.zeros_like(initialized)
 
 
-@dataclass(frozen=True)
 class Unconstrained(Constant):
     """Scale 1: agents become as different as learning makes them.
 
@@ -213,10 +161,9 @@ class Unconstrained(Constant):
         tensor(1., dtype=torch.float64)
     """
 
-    value: ClassVar[float] = 1.0
+    value = 1.0
 
 
-@dataclass(frozen=True)
 class Homogeneous(Constant):
     """Scale 0: all agents behave alike.
 
@@ -225,4 +172,97 @@ class Homogeneous(Constant):
         tensor(0., dtype=torch.float64)
     """
 
-    value: ClassVar[float] = 0.0
+    value = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class DiCo(Controller):
+    r"""Hold the diversity of ``shared + scale * deviation`` at a target.
+
+    .. math:: \hat d_t = (1 - \tau) \hat d_{t-1} + \tau d_t, \qquad
+        s_t = \min(\max(d^\ast / \hat d_t, s_{lo}), s_{hi})
+
+    where :math:`d_t` is the diversity of the *unscaled* deviations. What agents share cancels in every distance and
+    distances are homogeneous, so the diversity of the scaled policies is :math:`s_t d_t`.
+
+    Args:
+        target: Wanted diversity, above 0; a tensor ``[runs]`` for stacked runs. For none at all take
+            :class:`~graphsnd.control.Homogeneous`, for any :class:`~graphsnd.control.Unconstrained`.
+        tau: Weight of a new measurement, in (0, 1]. The estimate remembers about ``1 / tau`` steps: choose it so that
+            this is well below the optimiser steps of one iteration.
+        bounds: Smallest and largest scale. Where they clip it, the status says ``saturated``.
+        design: The pairs to measure where ``step`` is given points, as a design or as text: ``"bernoulli:0.1"``; a
+            graph of your own holds its Graph-SND, weights included, instead of SND.
+        bootstrap: First estimate: the first measurement (``"measured"``), or the target as if it were met
+            (``"target"``), so that the first scale is 1.
+        differentiable: Whether gradients flow through the measurement into the scale, as in the original DiCo. The
+            runs behind the paper stopped them, which is the default.
+
+    Raises:
+        InputError: For values out of range.
+
+    Example:
+        >>> dico = DiCo(target=0.1, tau=0.01)
+        >>> scale, state, status = dico.step(torch.tensor([[[0.0], [0.2]]]), dico.initial())
+        >>> round(float(scale), 6), round(float(dico.step(torch.tensor(0.4), state)[1].estimate), 6)
+        (0.5, 0.202)
+    """
+
+    target: float | Tensor
+    _: KW_ONLY
+    tau: float = 0.01
+    bounds: tuple[float, float] = BOUNDS
+    design: Design | Graph | str = Complete()  # noqa: RUF009
+    bootstrap: str = "measured"
+    differentiable: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("bootstrap", self.bootstrap, BOOTSTRAPS)
+        tau = check_number("tau", self.tau, above=0, high=1)
+        checked = {"target": _check_target(self.target), "tau": tau, "bounds": check_bounds(self.bounds)}
+        for name, value in (checked | {"design": as_design(self.design)}).items():
+            object.__setattr__(self, name, value)
+
+    def initial(self, shape: Sequence[int] = (), device: torch.device | str | None = None) -> State:
+        """Return the state before the first measurement; of the target's shape and device unless told."""
+        if isinstance(self.target, Tensor):
+            shape, device = shape or self.target.shape, device or self.target.device
+        return super().initial(shape, device)
+
+    def retarget(self, target: float | Tensor) -> Self:
+        """Return the same controller with another target, which is not checked: that would wait for the device."""
+        other = copy.copy(self)
+        object.__setattr__(other, "target", target)
+        return other
+
+    def move(self, measured: Tensor, state: State) -> Tensor:
+        """Return the smoothed estimate; the first one by the bootstrap."""
+        first = torch.zeros_like(measured.detach()) + self.target if self.bootstrap == "target" else measured
+        return torch.where(state.initialized, (1 - self.tau) * state.estimate + self.tau * measured, first)
+
+    def react(self, estimate: Tensor, initialized: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the target over the estimate, and whether the bounds clipped it; 1 before anything was measured."""
+        low, high = self.bounds
+        positive = estimate > 0
+        # The inner where keeps the gradient of a division by 0 out of the sum.
+        wanted = torch.where(positive, self.target / torch.where(positive, estimate, 1.0), torch.inf)
+        clipped = initialized & ((wanted < low) | (wanted > high))
+        return torch.where(initialized, wanted.clamp(low, high), 1.0), clipped
+
+
+def _check_target(target: float | Tensor) -> float | Tensor:
+    """Return a target as a float, or as a tensor with one for each run; raise unless all are above 0."""
+    fix = "Use Homogeneous() for no diversity, Unconstrained() for any."
+    if not getattr(target, "ndim", 0):  # no tensor is made of it: the default device may hold no values
+        return check_number("target", target, above=0, fix=fix)
+    targets = check_tensor("target", target, 1, "(runs,)")
+    check_number("target", float(targets.min()), above=0, fix=fix)
+    return targets
+
+
+def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:
+    """Return an interval of scales, or raise unless it holds 1, the scale before any measurement."""
+    low, high = map(number, bounds) if isinstance(bounds, list | tuple) and len(bounds) == 2 else (math.nan, math.nan)
+    if not 0 <= low <= 1 <= high < math.inf:
+        raise InputError("bounds", "to be (low, high), finite, with 1 between them", bounds)
+    return low, high

@@ -155,16 +155,15 @@ def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm
         >>> measure_selected([Selection(None)], torch.tensor([[[[0.0], [3.0], [6.0]]]])).value
         tensor([4.], dtype=torch.float64)
     """
-    check_shape("values", values, (len(selections), "observations", "agents", "features"), dtype="floating")
-    if values.shape[2] < 2 or not values.numel():
-        expected = "with shape (observations, agents, features), at least 2 agents and 1 feature"
-        raise InputError("values", expected, shape_of(values[0]))
-    empty = torch.tensor([selection.empty for selection in selections])
-    return Measurement(_measure_values(selections, widen(values), norm), copy_without_waiting(empty, values.device))
+    empty = copy_without_waiting(torch.tensor([selection.empty for selection in selections]), values.device)
+    return Measurement(_measure_values(selections, widen(values), norm), empty)
 
 
 def _measure_values(selections: Sequence[Selection], values: Tensor, norm: Norm) -> Tensor:
     runs, observations, agents = values.shape[:3]
+    if agents < 2 or not values.numel():
+        expected = "with shape (observations, agents, features), at least 2 agents and 1 feature"
+        raise InputError("values", expected, shape_of(values[0]))
     points, chosen = Points(values.flatten(0, 1), norm), [each.edges for each in selections]
     if all(edges is None for edges in chosen):
         return mean_last(kernels.pair_totals(points).view(runs, observations)) / math.comb(agents, 2)
@@ -177,11 +176,11 @@ def _measure_values(selections: Sequence[Selection], values: Tensor, norm: Norm)
             distances = ratio(add_last(distances * weights), add_last(weights))
         return mean_last(distances.view(runs, -1))
     # A launch for each run would leave a GPU idle; on a CPU the padding of the shorter graphs would be computed.
-    drawn = [edges for edges in chosen if edges is None or (isinstance(edges, Graph) and edges.estimates_snd)]
-    if values.device.type == "cuda" and len(drawn) == runs:
-        return _measure_together([complete(agents).edges if graph is None else graph.edges for graph in drawn], points)
+    graphs = [complete(agents) if edges is None else edges for edges in chosen if not isinstance(edges, Tensor)]
+    if values.is_cuda and all(isinstance(graph, Graph) and graph.estimates_snd for graph in graphs):
+        return _measure_together([graph.edges for graph in graphs], points)
     parts = points.values.unflatten(0, (runs, observations))
-    return torch.stack([_measure_run(edges, Points(part, norm)) for edges, part in zip(chosen, parts, strict=True)])
+    return torch.stack([graph_mean(Points(part, norm), graph) for graph, part in zip(graphs, parts, strict=True)])
 
 
 def _measure_together(graphs: Sequence[Tensor], points: Points) -> Tensor:
@@ -195,9 +194,3 @@ def _measure_together(graphs: Sequence[Tensor], points: Points) -> Tensor:
     own = copy_without_waiting(filled, device).unsqueeze(1).expand(-1, observations, -1, -1).flatten(0, 1)
     distances = kernels.observation_edges(points, own)
     return distances.view(runs, -1).sum(1) / (counts * observations)
-
-
-def _measure_run(edges: Tensor | Graph | MovingGraph | None, points: Points) -> Tensor:
-    if isinstance(edges, Graph | MovingGraph):
-        return graph_mean(points, edges)
-    return mean_last(kernels.pair_totals(points)) / math.comb(points.agents, 2)

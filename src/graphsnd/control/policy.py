@@ -11,17 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.control.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
-from graphsnd.control.networks import KINDS, ControlledTeam, centre_logits, check_fit, combine
-from graphsnd.errors import (
-    MOST_AGENTS,
-    InputError,
-    check_choice,
-    check_index,
-    check_integer,
-    check_shape,
-    check_tensor,
-    shape_of,
-)
+from graphsnd.control.networks import ControlledTeam, centre_logits, check_fit, combine
+from graphsnd.errors import InputError, shape_of
 from graphsnd.teams import StackedMLP
 from graphsnd.teams.stacked import check_inputs
 
@@ -81,8 +72,6 @@ class ControlledPolicy(nn.Module):
             kind: See the class.
             device: Device of the parameters.
         """
-        check_choice("kind", kind, KINDS)
-        agents = check_integer("agents", agents, "to be an integer, at least 2", low=2, high=MOST_AGENTS)
         outputs = actions * (1 if kind == "categorical" else 2)
         shared = draw_runs((1,), (features, *hidden, outputs), generators, activation, device)
         deviations = draw_runs((agents,), (features, *hidden, actions), generators, activation, device)
@@ -106,13 +95,10 @@ class ControlledPolicy(nn.Module):
             ``[runs, observations, agents or k, actions]``.
         """
         count, own = len(range(self.batch[0])[runs]), self.deviations
-        observations = check_tensor("observations", observations, 3, "(runs, observations, features)")
         seen = check_inputs(own, "observations", observations, (count, "observations"))
         if agents is None:
             every = own.engine.run_all(seen, *own.flat(runs), own.activation)
             return self._centre(every.unflatten(0, (-1, self.batch[1])).transpose(1, 2))
-        check_shape("agents", agents, (*seen.shape[:2], "k"))
-        check_index("agents", agents, self.batch[1])
         first = torch.arange(count, device=agents.device).view(-1, 1, 1) * self.batch[1]
         rows = torch.arange(count * seen.shape[1], device=agents.device).repeat_interleave(agents.shape[2])
         outputs = own.engine.run_requests(

@@ -361,7 +361,7 @@ class Agents(_Redrawn):
         return Template(min(self.count, n))
 
 
-# By the word before the colon; cli/measure.py says what each measures.
+# By the word before the colon; the help of cli/measure.py says what each measures.
 FORMS: dict[str, type[Design]] = {
     form.family: form for form in (Complete, Bernoulli, Uniform, Regular, Nearest, Radius, Matching, Ring, Agents)
 }

@@ -5,15 +5,15 @@ All of them share :mod:`graphsnd.plots.style`. Pages are strings of HTML that ne
 Matplotlib is imported when the first figure is drawn.
 """
 
-from graphsnd.plots.curves import compare, over_time
+from graphsnd.plots.curves import over_time
 from graphsnd.plots.intervals import estimate
-from graphsnd.plots.matrix import contributions, heatmap, map, tree
+from graphsnd.plots.matrix import contributions, heatmap, map
 from graphsnd.plots.network import graph
+from graphsnd.plots.page import report
 from graphsnd.plots.style import theme
 from graphsnd.plots.team import example_team
 
 __all__ = [
-    "compare",
     "contributions",
     "estimate",
     "example_team",
@@ -21,6 +21,6 @@ __all__ = [
     "heatmap",
     "map",
     "over_time",
+    "report",
     "theme",
-    "tree",
 ]

@@ -1,4 +1,4 @@
-"""Runs over time and beside each other: curves with bands, and rows of points with intervals."""
+"""Runs over time: curves with bands."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphsnd.errors import InputError, check_number, describe
-from graphsnd.plots.arrays import Array, to_array
-from graphsnd.plots.style import FAINT, GROUP_COLOURS, INK, MUTED, drawing, group_look, label, shade, style_rows
+from graphsnd.plots.distances import Array, to_array
+from graphsnd.plots.style import FAINT, GROUP_COLOURS, INK, drawing, group_look, label, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,61 +111,3 @@ def draw_curve(ax: Axes, steps: Array, band: Band, place: int, **look: Any) -> N
     centre, low, high = band
     ax.fill_between(steps, low, high, color=colour, alpha=0.14, linewidth=0)
     ax.plot(steps, centre, color=colour, **{"linewidth": 1.7, "linestyle": dashes, **marks, **look})
-
-
-def compare(
-    values: Mapping[str, Array],
-    *,
-    intervals: Mapping[str, tuple[float, float]] | None = None,
-    centres: Mapping[str, float] | None = None,
-    ax: Axes | None = None,
-    xlabel: str = "SND",
-    title: str = "",
-    note: str = "",
-) -> Axes:
-    """Draw a row for each label: every run as a point, their centre, and an interval where one is given.
-
-    Args:
-        values: By label, ``[runs]``.
-        intervals: By label, low and high; no bar for what is not there.
-        centres: By label; the mean when None.
-        ax: Where to draw; new axes when None.
-        xlabel: What the values are.
-        title: Above the axes.
-        note: What centre and interval are, below the title.
-
-    Returns:
-        The axes.
-
-    Raises:
-        InputError: For no label, and for one without runs.
-
-    Example:
-        >>> ax = compare({"a": [1.0, 2.0], "b": [3.0]}, intervals={"a": (1.2, 1.8)})
-        >>> [text.get_text() for text in ax.get_yticklabels()]
-        ['a', 'b']
-    """
-    if not values:
-        raise InputError("values", "to hold at least one label", "none")
-    with drawing(ax, 5.8, 1.5 + 0.42 * len(values)) as axes:
-        for y, (name, given) in enumerate(values.items()):
-            runs, (colour, marker) = to_array(given, f"values[{name!r}]"), group_look(y)
-            if runs.ndim != 1 or not runs.size:
-                raise InputError(f"values[{name!r}]", "[runs], at least one", list(runs.shape))
-            # A fixed little spread, not random jitter: the same runs always give the same picture.
-            spread = y - 0.24 + 0.12 * (np.arange(len(runs)) * 0.618034 % 1.0)
-            axes.plot(runs, spread, marker, color=colour, markersize=4, alpha=0.55, markeredgewidth=0)
-            if intervals is not None and name in intervals:
-                axes.plot(intervals[name], (y, y), color=colour, linewidth=5, solid_capstyle="butt", alpha=0.55)
-            centre = (centres or {}).get(name, float(np.nanmean(runs)))
-            edge: dict[str, Any] = {"markerfacecolor": shade("#FFFFFF"), "markeredgecolor": shade(INK)}
-            axes.plot(centre, y, "o", markersize=6, zorder=3, **edge)
-        axes.set_yticks(range(len(values)), [label(name) for name in values])
-        axes.set(ylim=(len(values) - 0.5, -0.6), xlabel=xlabel)
-        if axes.get_xscale() == "linear":
-            axes.locator_params(axis="x", nbins=4)  # more labels such as -0.0075 run into each other
-        axes.set_title(title, pad=20 if note else None)
-        if note:
-            axes.text(0, 1.02, note, transform=axes.transAxes, fontsize=9, color=shade(MUTED), va="bottom")
-        style_rows(axes)
-        return axes

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 
+from graphsnd.errors import printable
 
-def format_number(value: float) -> str:
-    """Return six significant digits, enough to tell two runs apart.
 
-    Example:
-        >>> format_number(1.0926960119), format_number(2.5e-20)
-        ('1.0927', '2.5e-20')
-    """
-    return f"{value:.6g}"
+def escape(text: str) -> str:
+    """Return text for HTML, without control characters."""
+    return html.escape(printable(text), quote=False)
 
 
 def format_interval(ends: tuple[float, float]) -> str:
@@ -56,13 +54,3 @@ def format_agents(count: int, names: Sequence[str] | None, most: int = 12) -> st
     if not names:
         return f"{count:,}"
     return f"{count:,}: {', '.join(names[:most])}" + f" and {count - most:,} more" * (count > most)
-
-
-def format_ratio(value: float) -> str:
-    """Return how many times as much, with at least two digits.
-
-    Example:
-        >>> [format_ratio(v) for v in (0.052, 7.31, 26400.0)]
-        ['0.052x', '7.3x', '26,400x']
-    """
-    return f"{value:.2g}x" if value < 9.95 else f"{value:,.0f}x"

@@ -1,4 +1,4 @@
-"""Who differs from whom: a distance matrix as a heatmap, as a tree, as a map, and as one bar for each agent."""
+"""Who differs from whom: a distance matrix as a heatmap with its tree, as a map, and as one bar for each agent."""
 
 from __future__ import annotations
 
@@ -6,19 +6,14 @@ import builtins
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.behavior.behavior import as_distance, check_names
-from graphsnd.behavior.distances import DISTANCES
-from graphsnd.errors import InputError, check_finite
-from graphsnd.metric import pairwise
-from graphsnd.plots.arrays import Array, to_array, to_groups
-from graphsnd.plots.clustering import behaviour_map, cluster
+from graphsnd.errors import InputError
+from graphsnd.estimation import Estimate
+from graphsnd.plots.distances import Array, Distances, behaviour_map, read_distances, to_array, to_groups
 from graphsnd.plots.style import BLUE, FAINT, INK, LABELLED, MUTED, draw_scale, drawing, group_look, label, shade
 
 if TYPE_CHECKING:
@@ -27,81 +22,10 @@ if TYPE_CHECKING:
 
 DASHES = (0, (4, 3))
 MARKS = 2000  # points of a line at most: more than a figure has pixels
-ORDERS = ("tree", "names", "contribution")
-
-
-@dataclass(frozen=True, eq=False)
-class Distances:
-    """A distance matrix, and what its pictures write beside it."""
-
-    matrix: NDArray[np.float64]  # [n, n]
-    names: tuple[str, ...]  # [n]
-    unit: str = "distance"
-
-    @property
-    def contributions(self) -> NDArray[np.float64]:
-        """Mean distance of each agent to the others, ``[n]``."""
-        mean: NDArray[np.float64] = self.matrix.sum(1) / (len(self.matrix) - 1)
-        return mean
-
-    def arrange(self, order: str | Array) -> NDArray[np.int64]:
-        """Return the agents in an order: ``tree``, ``names`` (as given), ``contribution``, or one of the user's."""
-        n = len(self.matrix)
-        if not isinstance(order, str):
-            given = to_array(order, "order")
-            if given.shape != (n,) or sorted(given.tolist()) != [*range(n)]:
-                raise InputError("order", f"one of {', '.join(ORDERS)}, or the agents 0 .. {n - 1} in an order", order)
-            return given.astype(np.int64)
-        if order not in ORDERS:
-            raise InputError("order", f"one of {', '.join(ORDERS)}, or the agents in an order", repr(order))
-        if order == "tree":
-            return cluster(self.matrix).order
-        return np.argsort(-self.contributions, kind="stable") if order == "contribution" else np.arange(n)
-
-
-def read_distances(
-    source: Behavior | Array, distance: Distance | None = None, names: Sequence[str] | None = None
-) -> Distances:
-    """Return what a user gave, a behaviour or a matrix, as distances with names.
-
-    Args:
-        source: What the agents would do, or the ``[n, n]`` distances between them, which may need gradients.
-        distance: Distance object for a behaviour; the family's default when None.
-        names: Names of the agents in order; the behaviour's, or numbers, when None.
-
-    Raises:
-        InputError: For what is not square, not finite, or has fewer than two agents.
-    """
-    unit = "distance"
-    if isinstance(source, Behavior):
-        names = source.names if names is None else names
-        unit = describe_unit(as_distance(source, distance).name)
-        source = pairwise(source, distance)
-    matrix = to_array(source, "source")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
-        expected = "to be a behaviour, or a matrix [agents, agents] of at least two agents"
-        raise InputError("source", expected, list(matrix.shape))
-    check_finite("source", torch.from_numpy(matrix))
-    if names is not None:
-        check_names(names, len(matrix))
-    return Distances(matrix, tuple(builtins.map(str, range(len(matrix)) if names is None else names)), unit)
-
-
-def describe_unit(name: str) -> str:
-    """Return the unit of a distance, for axis labels.
-
-    Example:
-        >>> describe_unit("wasserstein"), describe_unit("total-variation")
-        ('action units', 'total variation, at most 1')
-    """
-    if name not in DISTANCES:  # a mean of several, or the user's own
-        return name
-    maximum = DISTANCES[name].maximum
-    return "action units" if maximum is None else f"{name.replace('-', ' ')}, at most {maximum:.3g}"
 
 
 def heatmap(
-    source: Behavior | Array,
+    source: Behavior | Estimate | Array,
     *,
     ax: Axes | None = None,
     distance: Distance | None = None,
@@ -109,10 +33,12 @@ def heatmap(
     order: str | Array = "tree",
     groups: Array | None = None,
 ) -> Axes:
-    """Draw the distance between every two agents, similar agents side by side.
+    """Draw the distance between every two agents, similar agents side by side, and above it the tree of their likeness.
+
+    Pairs that an estimate did not measure stay blank; there is no tree then, and the agents are in their own order.
 
     Args:
-        source: What the agents would do, or their distances ``[n, n]``.
+        source: What the agents would do, an estimate that kept its pairs, or distances ``[n, n]``.
         ax: Where to draw; new axes when None.
         distance: Distance object for a behaviour; the family's default when None.
         names: Names of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
@@ -123,6 +49,7 @@ def heatmap(
         The axes.
 
     Example:
+        >>> import torch
         >>> line = torch.tensor([0.0, 9.0, 1.0, 8.0], requires_grad=True)
         >>> ax = heatmap((line[:, None] - line).abs(), names=["ann", "bob", "cid", "dan"])
         >>> [tick.get_text() for tick in ax.get_yticklabels()]
@@ -130,17 +57,21 @@ def heatmap(
     """
     given = read_distances(source, distance, names)
     places = given.arrange(order)
-    with drawing(ax, 5.9, 5.0) as axes:
+    marked = None if groups is None else to_groups(groups, len(places))
+    clustered = order == "tree" and given.complete if isinstance(order, str) else False
+    with drawing(ax, 5.9, 5.6) as axes:
         draw_image(axes, given.matrix[np.ix_(places, places)], f"distance  [{given.unit}]")
         ordered = [given.names[place] for place in places]
         # Labels keep clear of the strip of groups, which is 4.5% of the axes wide.
-        pad = 0.0 if groups is None else 0.045 * axes.bbox.width * 72 / axes.figure.dpi
+        pad = 0.0 if marked is None else 0.045 * axes.bbox.width * 72 / axes.figure.dpi
         skipped = tick_names(axes, "x", ordered)
         tick_names(axes, "y", ordered, pad=pad)
-        axes.set(xlabel="agent" + ", clustered" * (order == "tree") + skipped)
-        if groups is not None:
-            draw_groups(axes, groups, places, vertical=True)
-            draw_groups(axes, groups, places)
+        axes.set(xlabel="agent" + ", clustered" * clustered + skipped)
+        if marked is not None:
+            draw_groups(axes, marked[places], (-0.045, 0.0, 0.03, 1.0))
+            draw_groups(axes, marked[places], (0.0, 1.015, 1.0, 0.03))
+        if clustered:
+            draw_tree(axes.inset_axes((0.0, 1.015 if marked is None else 1.06, 1.0, 0.2)), given, marked)
         return axes
 
 
@@ -154,87 +85,52 @@ def draw_image(ax: Axes, values: NDArray[np.float64], scale: str) -> Any:
     return image
 
 
-def tick_names(ax: Axes, axis: str, names: Sequence[str], *, at: Array | None = None, pad: float = 0.0) -> str:
+def tick_names(ax: Axes, axis: str, names: Sequence[str], *, pad: float = 0.0) -> str:
     """Write the names that have room along an axis, and return a note on those left out, or nothing."""
     x = axis == "x"
     points = (ax.bbox.width if x else ax.bbox.height) * 72 / ax.figure.dpi
     every = max(1, math.ceil(len(names) * 9.0 / points))
-    places = np.arange(len(names)) if at is None else to_array(at)
     short = [label(name if len(name) <= 20 else f"{name[:19]}…") for name in names[::every]]
     setter = ax.set_xticks if x else ax.set_yticks
-    setter(places[::every], short, rotation=90 * (x and max(builtins.map(len, short)) > 1), fontsize=8)
+    setter(range(0, len(names), every), short, rotation=90 * (x and max(builtins.map(len, short)) > 1), fontsize=8)
     ax.tick_params(axis="x" if x else "y", length=2, pad=2 + pad)
     ordinal = {2: "2nd", 3: "3rd"}.get(every, f"{every}th")
     return f"; every {ordinal} is named" if every > 1 else ""
 
 
-def draw_groups(ax: Axes, groups: Array, order: NDArray[np.int64], *, vertical: bool = False) -> None:
-    """Mark the group of each agent in a thin strip outside the heatmap's left (or upper) edge."""
+def draw_groups(ax: Axes, groups: NDArray[np.int64], place: tuple[float, float, float, float]) -> None:
+    """Mark the group of each agent in a thin strip at this place outside the heatmap."""
     from matplotlib.colors import to_rgb
 
-    colours = np.array([to_rgb(group_look(int(group))[0]) for group in to_groups(groups, len(order))[order]])
-    strip = ax.inset_axes((-0.015 - 0.03, 0.0, 0.03, 1.0) if vertical else (0.0, 1.015, 1.0, 0.03))
-    strip.imshow(colours[:, None] if vertical else colours[None], aspect="auto", interpolation="nearest")
+    colours = np.array([to_rgb(group_look(int(group))[0]) for group in groups])
+    strip = ax.inset_axes(place)
+    strip.imshow(colours[None] if place[2] > place[3] else colours[:, None], aspect="auto", interpolation="nearest")
     strip.set_axis_off()
 
 
-def tree(
-    source: Behavior | Array,
-    *,
-    ax: Axes | None = None,
-    distance: Distance | None = None,
-    names: Sequence[str] | None = None,
-    groups: Array | None = None,
-) -> Axes:
-    """Draw agents merged by how alike they act (average linkage), with SND marked across.
-
-    Args:
-        source: What the agents would do, or their distances ``[n, n]``.
-        ax: Where to draw; new axes when None.
-        distance: Distance object for a behaviour; the family's default when None.
-        names: Names of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
-        groups: ``[n]`` integers; branches whose agents share one take its colour.
-
-    Returns:
-        The axes.
-
-    Example:
-        >>> import torch, graphsnd as gs
-        >>> ax = gs.plots.tree(gs.Deterministic(torch.randn(8, 5, 2)))
-    """
+def draw_tree(ax: Axes, given: Distances, groups: Array | None = None) -> None:
+    """Draw agents merged by how alike they act (average linkage); branches of one group take its colour."""
     from scipy.cluster.hierarchy import dendrogram
 
-    given = read_distances(source, distance, names)
-    made = cluster(given.matrix)
-    labels = np.full(len(given.names), -1) if groups is None else to_groups(groups, len(given.names))
-    members = [{int(group)} for group in labels]
-    for left, right, _, _ in made.links:
+    members = [{int(group)} for group in (np.full(len(given.names), -1) if groups is None else groups)]
+    for left, right, _, _ in given.links:
         members.append(members[int(left)] | members[int(right)])
 
     def colour(node: int) -> str:
         [group, *others] = members[node]
-        return shade(MUTED) if others else shade(BLUE) if group < 0 else group_look(group)[0]
+        return shade(MUTED) if others or group < 0 else group_look(group)[0]
 
-    with drawing(ax, 5.9, 3.8) as axes:
-        with warnings.catch_warnings():  # of a tree of identical agents, which has no height until the limits below
-            warnings.filterwarnings("ignore", "Attempting to set identical")
-            dendrogram(made.links, ax=axes, no_labels=True, link_color_func=colour)
-        for collection in axes.collections:
-            collection.set_linewidth(0.9)
-        mean = float(given.contributions.mean())
-        axes.axhline(mean, color=shade(INK), linewidth=1, linestyle=DASHES, label=f"SND {mean:.3g}")
-        axes.legend(loc="upper right")
-        axes.set(ylabel=f"branches merge at  [{given.unit}]", xlim=(0, 10 * len(made.order)))
-        axes.set_ylim(0, 1.12 * max(mean, made.links[-1, 2]) or 1.0)  # room for the legend
-        ordered = [given.names[place] for place in made.order]
-        axes.set_xlabel("agent" + tick_names(axes, "x", ordered, at=5 + 10 * np.arange(len(ordered))))
-        axes.spines["bottom"].set_visible(False)
-        axes.grid(axis="y", color=shade(FAINT))
-        return axes
+    with warnings.catch_warnings():  # of a tree of identical agents, which has no height until the limits below
+        warnings.filterwarnings("ignore", "Attempting to set identical")
+        dendrogram(given.links, ax=ax, no_labels=True, link_color_func=colour)
+    for collection in ax.collections:
+        collection.set_linewidth(0.9)
+    ax.set(xlim=(0, 10 * len(given.names)), ylim=(0, given.links[-1, 2] or 1.0))
+    ax.set_axis_off()
 
 
 def map(
-    source: Behavior | Array,
+    source: Behavior | Estimate | Array,
     *,
     ax: Axes | None = None,
     distance: Distance | None = None,
@@ -244,7 +140,7 @@ def map(
     """Draw agents in the plane, close where they act alike (classical multidimensional scaling).
 
     Args:
-        source: What the agents would do, or their distances ``[n, n]``.
+        source: What the agents would do, an estimate that kept its pairs, or distances ``[n, n]``.
         ax: Where to draw; new axes when None.
         distance: Distance object for a behaviour; the family's default when None.
         names: Names of the agents; the behaviour's, or numbers, when None. Not written where there are more than 40.
@@ -258,6 +154,8 @@ def map(
         >>> ax = gs.plots.map(gs.Deterministic(torch.randn(8, 5, 2)))
     """
     given = read_distances(source, distance, names)
+    if not given.complete:
+        raise InputError("source", "to have all pairs", "an estimate of some")
     places = behaviour_map(given.matrix)
     # Twice the sum of squared coordinates is the mean squared distance of the picture; the same of the matrix.
     shown = min(1.0, (places**2).sum() / max((given.matrix**2).sum() / (2 * len(places)), 1e-300))
@@ -308,7 +206,7 @@ def _shared(one: tuple[float, ...], other: tuple[float, ...]) -> float:
 
 
 def contributions(
-    source: Behavior | Array,
+    source: Behavior | Estimate | Array,
     *,
     ax: Axes | None = None,
     distance: Distance | None = None,
@@ -318,7 +216,7 @@ def contributions(
     """Draw each agent's mean distance to the others, largest first; their mean, SND, is the line.
 
     Args:
-        source: What the agents would do, or their distances ``[n, n]``.
+        source: What the agents would do, an estimate that kept its pairs, or distances ``[n, n]``.
         ax: Where to draw; new axes when None.
         distance: Distance object for a behaviour; the family's default when None.
         names: Names of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
@@ -359,14 +257,3 @@ def draw_bars(ax: Axes, heights: NDArray[np.float64], names: Sequence[str], grou
     skipped = tick_names(ax, "x", [names[place] for place in order]) if len(names) else ""
     ax.set_xlabel(f"most distinctive first{skipped}")
     ax.grid(axis="y", color=shade(FAINT))
-
-
-def group_legend(target: Any, names: Sequence[str], more: Sequence[Any] = (), **where: Any) -> None:
-    """Add a legend of groups, and of whatever ``more`` holds, to an axes or a figure."""
-    from matplotlib.lines import Line2D
-
-    handles = []
-    for group, name in enumerate(names):
-        colour, marker = group_look(group)
-        handles.append(Line2D([], [], color=colour, marker=marker, linestyle="", markersize=6, label=name))
-    target.legend(handles=[*handles, *more], handletextpad=0.2, **where)

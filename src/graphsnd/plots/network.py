@@ -9,9 +9,8 @@ import numpy as np
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
-from graphsnd.plots.arrays import Array, to_array
-from graphsnd.plots.clustering import behaviour_map
-from graphsnd.plots.matrix import draw_agents, read_distances
+from graphsnd.plots.distances import Array, behaviour_map, read_distances, to_array
+from graphsnd.plots.matrix import draw_agents
 from graphsnd.plots.style import FAINT, MUTED, drawing, shade
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from graphsnd.behavior import Behavior
 from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph
-from graphsnd.plots.formatting import format_agents, format_count, format_interval
-from graphsnd.plots.page import escape
-from graphsnd.plots.summary import summarise
+from graphsnd.plots.formatting import escape, format_agents, format_count, format_interval
+from graphsnd.plots.intervals import interval_bars
+from graphsnd.plots.style import BLUE, GREEN, MIDDLE
+from graphsnd.plots.tables import summarise
 from graphsnd.teams.team import Team
 
-PAIRS, OBSERVATIONS = "#3D94D1", "#1FA67F"  # between the light and the dark style's blue and green
+PAIRS, OBSERVATIONS = MIDDLE[BLUE], MIDDLE[GREEN]
 Rows = Sequence[tuple[str, ...]]  # name, sentence and, where it has a bar, its colour
 ROW = "display:flex;flex-wrap:wrap;padding:0;background:none"
 SENTENCE = "flex:1 1 16em;opacity:.8;max-width:44em;white-space:normal"
@@ -106,19 +107,18 @@ def _named(one: Behavior | Team) -> str:
 
 def _bars(e: Estimate) -> str:
     """Return the intervals as bars over one axis; nothing where there is none."""
-    sure, asymptotic = (e.interval if e.guaranteed else None), e.asymptotic_interval
-    known = [(sure, 8, 1.5, PAIRS), (asymptotic, 8, 6.0, PAIRS), (e.population_interval, 19, 4.0, OBSERVATIONS)]
-    bars = [(each, y, width, colour) for each, y, width, colour in known if each and each[0] < each[1] < math.inf]
+    bars = [bar for bar in interval_bars(e) if bar[1][0] < bar[1][1]]
     if not bars:
         return ""
-    low, high = min(bar[0][0] for bar in bars), max(bar[0][1] for bar in bars)
+    low, high = min(bar[1][0] for bar in bars), max(bar[1][1] for bar in bars)
 
     def x(value: float) -> float:
         return 60 + 300 * (value - low) / (high - low)
 
     lines = "".join(
-        f"<line x1='{x(a):.1f}' x2='{x(b):.1f}' y1='{y}' y2='{y}' stroke='{colour}' stroke-width='{width}'/>"
-        for (a, b), y, width, colour in bars
+        f"<line x1='{x(a):.1f}' x2='{x(b):.1f}' y1='{y}' y2='{y}' stroke='{MIDDLE[colour]}' stroke-width='{width}'/>"
+        for _, (a, b), colour, width in bars
+        for y in [19 if colour == GREEN else 8]
     )
     point = f"<circle cx='{x(e.value):.1f}' cy='8' r='3.5' fill='currentColor'/>"
     text = "<text x='{}' y='17' fill='currentColor' font-size='11' text-anchor='{}'>{:.4g}</text>"

@@ -1,126 +1,251 @@
-"""One self-contained HTML page: text, tables and inline figures, and no other file."""
+"""A measurement as one HTML page: the number and how sure it is, who differs from whom, and everything in a table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from html import escape as escape_html
+import base64
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from graphsnd.errors import printable
-from graphsnd.plots.style import DARK, svg_uri
+import numpy as np
+
+from graphsnd.analysis import roles
+from graphsnd.analysis.grouping import Roles
+from graphsnd.errors import plural, printable
+from graphsnd.estimation import Estimate
+from graphsnd.estimation.estimate import KEPT, round_outwards
+from graphsnd.graphs import Graph
+from graphsnd.plots.distances import Distances, read_distances
+from graphsnd.plots.intervals import estimate as draw_estimate
+from graphsnd.plots.intervals import interval_bars
+from graphsnd.plots.matrix import contributions, heatmap
+from graphsnd.plots.matrix import map as draw_map
+from graphsnd.plots.network import graph
+from graphsnd.plots.style import png_bytes, styled_figure, theme
+from graphsnd.plots.tables import summarise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
-
-@dataclass(frozen=True, eq=False)
-class Picture:
-    """A figure on the page."""
-
-    figure: Figure
-    alt: str  # what a reader who cannot see it should know
+LARGEST = 2000  # agents up to which their distances are shown
+MATRIX = 500  # agents up to which a matrix with blanks is drawn
+EDGES = 5000  # pairs up to which a graph is drawn: more are a blot
+Cards = Sequence[tuple[str, ...]]  # label, value, and notes
 
 
 @dataclass(frozen=True)
-class HtmlTable:
-    """A table; the first column heads its rows."""
+class Picture:
+    """A figure that stands alone on a page or beside others in a file."""
 
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    muted: frozenset[int] = frozenset()  # rows set back, because they are of another kind
-    id: str = ""  # of a long table, which scrolls, and which a script may sort
+    alt: str  # what a reader who cannot see it should know
+    draw: Callable[..., Any]  # with matplotlib, on ``ax``
+    chart: Callable[[], Any] | None = None  # the same with Plotly; None where there is only the first
+    height: float = 4.4  # inches, of 4.8 across
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Section:
-    """A heading, a paragraph, and what follows it, in this order."""
+    """A heading and what follows it, in this order."""
 
     title: str
     text: str = ""
-    pictures: list[Picture] = field(default_factory=list)
-    live: str = ""  # HTML that a script brings to life, and that then takes the place of the pictures
-    table: HtmlTable | None = None
-    key: list[tuple[str, str]] = field(default_factory=list)  # names and colours of the light style
+    pictures: tuple[Picture, ...] = ()
+    columns: tuple[str, ...] = ()  # of a table that sorts; none for names and sentences
+    rows: Sequence[tuple[str, ...]] = ()
 
 
-def escape(text: str) -> str:
-    """Return text for HTML, without control characters."""
-    return escape_html(printable(text))
+def report(estimate: Estimate, *, title: str = "") -> str:
+    """Return a page about a measurement that is one file and loads no other.
+
+    It shows what the estimate kept: with the distances of single pairs, who differs from whom; else the number alone.
+    Nothing is measured again. With Plotly (``pip install graphsnd[page]``) hovering over its charts shows the agents.
+
+    Args:
+        estimate: What :func:`graphsnd.measure` returned.
+        title: The heading; about the number of agents where it is empty.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> page = report(gs.measure(gs.Deterministic(torch.randn(32, 6, 2))))
+        >>> page[:15], "6 agents" in page
+        ('<!doctype html>', True)
+    """
+    e, given, found = estimate, *_read(estimate)
+    pictures = _pictures(e, given, found)
+    lead = f"What {e.agents:,} agents would do on the same observations, and how far apart that is."
+    sections = []
+    if given is None:
+        lead += (
+            f" This page is about the number: distances of single pairs are kept for at most {KEPT:,} pairs that stay "
+            f"the same at each observation, and shown for at most {LARGEST:,} agents."
+        )
+    else:
+        known = "all pairs" if given.complete else f"the {e.pairs_used:,} pairs that were measured"
+        about = f"The distance of two agents is the mean over the observations. Shown are {known}. "
+        more = "Agents of one role act alike and may share parameters." if found else "Blank: not measured."
+        sections.append(Section("Who differs from whom", about + more, tuple(pictures[1:-1])))
+        note = "Removing an agent can also raise SND; its value is then negative." if found else ""
+        columns, rows = _agents_table(given, found)
+        sections.append(Section("Whose diversity it is", note, (pictures[-1],), columns, rows))
+    if interval_bars(e):
+        sections.insert(1 if given else 0, Section("How sure the number is", SURE, (pictures[0],)))
+    sections.append(Section("In full", rows=summarise(e)))
+    return render_page(title or f"How differently do {e.agents:,} agents act?", lead, _cards(e, given, found), sections)
 
 
-def render_page(
-    title: str,
-    lead: str,
-    cards: Sequence[tuple[str, str, str]],
-    sections: Sequence[Section],
-    footer: Sequence[str],
-    *,
-    script: str = "",
-) -> str:
-    """Return the page as a string. All text is escaped; nothing is loaded from anywhere.
+SURE = (
+    "Blue: uncertainty from sampling pairs, for the value on these observations. Green: also from sampling "
+    "observations, for the value on others like them."
+)
+
+
+def report_figure(estimate: Estimate) -> Figure:
+    """Return the pictures of :func:`report` side by side, for a file.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> len(report_figure(gs.measure(gs.Deterministic(torch.randn(32, 6, 2)))).axes)
+        4
+    """
+    pictures = _pictures(estimate, *_read(estimate))
+    with styled_figure(5.2 * len(pictures), 4.6) as figure:
+        for ax, picture in zip(figure.subplots(1, len(pictures), squeeze=False)[0], pictures, strict=True):
+            picture.draw(ax=ax)
+        return figure
+
+
+def render_page(title: str, lead: str, cards: Cards, sections: Sequence[Section]) -> str:
+    """Return a page as a string. All text is escaped; nothing is loaded from anywhere.
 
     Args:
         title: Heading and window title.
         lead: The paragraph below it.
-        cards: The main numbers, as (label, value, note).
+        cards: The main numbers, the first one large.
         sections: The body.
-        footer: Items of the footer, see :func:`graphsnd.plots.provenance.footer_lines`.
-        script: HTML of the scripts at the end, which is not escaped.
     """
-    html, css = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.html", "page.css"))
-    tiles = "".join(
-        f'<div class="card"><div class="label">{escape(label)}</div><div class="value">{escape(value)}</div>'
-        f'<div class="note">{escape(note)}</div></div>'
-        for label, value, note in cards
+    from jinja2 import Environment, FileSystemLoader
+
+    from graphsnd import __version__
+
+    page = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
+    page.finalize = lambda value: printable(value) if type(value) is str else value
+    live = find_spec("plotly") is not None
+    shown = [picture for section in sections for picture in section.pictures]
+    page.filters["picture"] = partial(_picture, live=live, first=next((p for p in shown if p.chart), None))
+    footer = f"graphsnd {__version__}"
+    text: str = page.get_template("page.html").render(
+        title=title, lead=lead, cards=cards, sections=sections, footer=footer
     )
-    return Template(html).substitute(
-        title=escape(title),
-        lead=escape(lead),
-        css=css,
-        cards=tiles,
-        sections="\n".join(_section(section) for section in sections),
-        footer="".join(f"<li>{escape(item)}</li>" for item in footer),
-        script=script,
-    )
+    return text
 
 
-def _section(section: Section) -> str:
-    key = "".join(
-        f'<li><i style="background:light-dark({colour},{DARK[colour]})"></i>{escape(name)}</li>'
-        for name, colour in section.key
-    )
-    pictures = "".join(
-        f'<figure class="themed"><img src="{svg_uri(picture.figure)}" alt="{escape(picture.alt)}"></figure>'
-        for picture in section.pictures
-    )
-    columns = f"n{min(len(section.pictures), 3)}" + " static" * bool(section.live)
-    parts = [
-        f"<section><h2>{escape(section.title)}</h2>",
-        f"<p>{escape(section.text)}</p>" if section.text else "",
-        f'<ul class="key">{key}</ul>' if key else "",
-        section.live,
-        f'<div class="pictures {columns}">{pictures}</div>' if pictures else "",
-        _table(section.table) if section.table else "",
-        "</section>",
-    ]
-    return "\n".join(part for part in parts if part)
+def _picture(picture: Picture, *, live: bool, first: Picture | None) -> Any:
+    from markupsafe import Markup, escape
+
+    if live and picture.chart is not None:
+        from graphsnd.plots.charts import to_html
+
+        height = f"clamp({65 * picture.height:.0f}px, {20 * picture.height:.0f}vw, {110 * picture.height:.0f}px)"
+        name = f"chart-{picture.alt.split()[0].lower()}"
+        return Markup(to_html(picture.chart(), name, height=height, library=picture is first))
+    addresses = []
+    for look in ("dark", "light"):
+        with theme(look), styled_figure(4.8, picture.height) as figure:
+            picture.draw(ax=figure.subplots())
+            data = base64.b64encode(png_bytes(figure)).decode("ascii")
+            addresses.append(f"data:image/png;base64,{data}")
+    source = f'<source media="(prefers-color-scheme: dark)" srcset="{addresses[0]}">'
+    return Markup(f'<picture>{source}<img src="{addresses[1]}" alt="{escape(picture.alt)}"></picture>')
 
 
-def _table(table: HtmlTable) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
-    body = []
-    for at, (first, *rest) in enumerate(table.rows):
-        # The label travels with each cell, so that on a narrow screen a row can stand as a little card.
-        cells = "".join(
-            f'<td data-label="{escape(name)}">{escape(cell)}</td>'
-            for name, cell in zip(table.columns[1:], rest, strict=True)
-        )
-        kind = ' class="muted"' if at in table.muted else ""
-        body.append(f'<tr{kind}><th scope="row">{escape(first)}</th>{cells}</tr>')
-    shown = f"<thead><tr>{head}</tr></thead>" if any(table.columns) else ""
-    named = f' id="{escape(table.id)}"' if table.id else ""
-    made = f'<table class="w{len(table.columns)}"{named}>{shown}<tbody>{"".join(body)}</tbody></table>'
-    return f'<div class="agents">{made}</div>' if table.id else made
+def _read(e: Estimate) -> tuple[Distances | None, Roles | None]:
+    """Return the distances that an estimate kept, and roles where these are all."""
+    if e.pair_distances is None or not e.pairs_used or e.agents > LARGEST:
+        return None, None
+    given = read_distances(e)
+    return given, roles(e) if given.complete else None
+
+
+def _pictures(e: Estimate, given: Distances | None, found: Roles | None) -> list[Picture]:
+    """Return the picture of the number, those of the pairs, and the one of the agents, the last two where known."""
+    from graphsnd.plots import charts
+
+    value = Picture("Value and intervals.", partial(draw_estimate, e), partial(charts.estimate_chart, e), 2.4)
+    if given is None:
+        return [value]
+    groups = None if found is None else found.labels
+
+    def picture(alt: str, draw: Callable[..., Any], chart: Callable[..., Any], *more: Any, height: float) -> Picture:
+        return Picture(alt, partial(draw, e, groups=groups), partial(chart, given, groups, *more), height)
+
+    pictures = [value]
+    if len(given.names) <= MATRIX:
+        alt = "Matrix of the distances, agents that act alike side by side."
+        pictures.append(picture(alt, heatmap, charts.heatmap_chart, height=4.8))
+    if found is not None:
+        alt = "Map of the agents, close where they act alike."
+        pictures.append(picture(alt, draw_map, charts.map_chart, role_names(found), height=4.8))
+    elif e.edges is not None and e.pairs_used <= EDGES:
+        pairs = Graph(e.agents, e.edges, family=e.design)
+        alt = "Graph of the measured pairs."
+        pictures.append(Picture(alt, partial(graph, pairs), partial(charts.graph_chart, given), 4.8))
+    alt = "Contributions: mean distance of each agent."
+    return [*pictures, picture(alt, contributions, charts.contributions_chart, height=3.2)]
+
+
+def _cards(e: Estimate, given: Distances | None, found: Roles | None) -> list[tuple[str, ...]]:
+    """Return the number with its uncertainty, and what it is about."""
+    error, sure, notes = e.observation_error or e.standard_error, f"{100 * e.confidence:.4g}% interval", []
+    kind = "guaranteed for every team" if e.guaranteed else "for large samples"
+    for ends, about in ((e.population_interval, "on other observations like these, for large samples"),
+                        (None if e.exact else e.interval, f"on these observations, {kind}")):  # fmt: skip
+        if ends is not None:
+            _, low, high = round_outwards(e.value, *ends, error)
+            notes.append(f"{sure} {low} to {high} {about}")
+    if e.observation_error is None:
+        notes.append(f"± is unknown: {e.clusters}")
+    what = str(e).partition(" (")[2].partition(";")[0].removesuffix(")")
+    measure = e.target if e.target == "SND" else f"{e.target}, a measure of its own on this graph"
+    cards: list[tuple[str, ...]] = [(measure, e.number(), *notes, what)]
+    cards.append(("Agents", f"{e.agents:,}", e.pairs()))
+    if given is not None:
+        first = given.arrange("contribution")[0]
+        mean = f"mean distance {given.contributions[first]:.4g}"
+        cards.append(("Most distinctive", given.names[first], mean))
+        nearest = _without_self(given)
+        i, j = divmod(int(nearest.argmin()), e.agents)
+        cards.append(("Most alike", f"{given.names[i]}, {given.names[j]}", f"distance {nearest[i, j]:.4g}"))
+    if found is not None:
+        cards.append((plural("Role", found.count), str(found.count), ", ".join(role_names(found))))
+    return cards
+
+
+def _agents_table(given: Distances, found: Roles | None) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the columns and a row for each agent that has a measured pair, the most distinctive first."""
+    nearest, names, rows = _without_self(given), given.names, []
+    for agent in given.arrange("contribution").tolist():
+        if given.partners[agent]:
+            near = int(nearest[agent].argmin())
+            role = () if found is None else (f"like {names[found.representatives[int(found.labels[agent])]]}",)
+            lost = () if found is None else (f"{float(found.loss[agent]):+.3g}",)
+            mean, closest = f"{given.contributions[agent]:#.4g}", f"{nearest[agent, near]:#.4g}"
+            rows.append((names[agent], *role, mean, *lost, names[near], closest))
+    if found is None:
+        return ("agent", "mean distance", "acts most like", "at distance"), rows
+    return ("agent", "role", "mean distance", "SND lost without", "acts most like", "at distance"), rows
+
+
+def _without_self(given: Distances) -> NDArray[np.float64]:
+    """Return the distances, infinite from an agent to itself and where none was measured."""
+    diagonal = np.eye(len(given.names), dtype=bool)
+    return np.where(diagonal | np.isnan(given.matrix), np.inf, given.matrix)
+
+
+def role_names(found: Roles) -> list[str]:
+    """Return what each role is called: its size, and the agent nearest to its others."""
+    sizes = np.bincount(found.labels.numpy())
+    return [f"{size} like {found.names[agent]}" for size, agent in zip(sizes, found.representatives, strict=True)]

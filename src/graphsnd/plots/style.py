@@ -1,11 +1,9 @@
-"""One look for every figure: colours, type, and the two ways a figure leaves this package."""
+"""One look for every figure: colours, type, and how a figure becomes a file."""
 
 from __future__ import annotations
 
-import base64
 import io
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -27,7 +25,6 @@ GROUP_MARKERS = ("o", "s", "^", "D", "P", "X")
 INK, MUTED, FAINT = "#1B1F24", "#5F6771", "#D5DAE0"  # as in graphsnd.mplstyle
 TRUTH = VERMILLION  # the exact SND, wherever it is drawn
 ESTIMATE = BLUE  # anything that estimates it
-LOCAL = MUTED  # measures that do not
 
 # What a colour of the light style is in the dark one: lighter, in the same order, and still told apart.
 DARK = {
@@ -43,10 +40,18 @@ DARK = {
     SKY: "#9AD4F7",
 }
 
+# Between the two, for pages and notebooks whose ground is the reader's choice.
+MIDDLE = {
+    BLUE: "#3D94D1",
+    ORANGE: "#E69F00",
+    GREEN: "#1FA67F",
+    VERMILLION: "#E0691F",
+    PURPLE: "#CC79A7",
+    SKY: "#56B4E9",
+}
+
 DPI = 170
 LABELLED = 40  # agents up to which all their names are written
-PHONE = 3.9  # inches of a figure that stands alone on a page: 374 pixels, so that a phone hardly shrinks its text
-UNIT = "action units"  # of the demo team's distances
 Theme = Literal["light", "dark"]
 _theme: ContextVar[Theme] = ContextVar("theme", default="light")
 
@@ -145,13 +150,6 @@ def new_figure(width: float, height: float, *, layout: Literal["constrained"] | 
     return Figure(figsize=(width, height), layout=layout)
 
 
-def phone_figure(height: float, draw: Callable[..., Any], *data: Any) -> Figure:
-    """Return a figure as narrow as a phone, drawn by ``draw(ax, *data)``."""
-    with styled_figure(PHONE, height) as figure:
-        draw(figure.subplots(), *data)
-        return figure
-
-
 def style_rows(ax: Axes) -> None:
     """Style axes whose rows have names at the left: no line and no ticks there, and a grid across."""
     ax.tick_params(axis="y", length=0)
@@ -175,9 +173,9 @@ def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
     Example:
         >>> import tempfile, torch, graphsnd as gs
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     figure = gs.plots.tree(gs.Deterministic(torch.randn(8, 5, 2))).figure
-        ...     save_png(figure, Path(folder) / "tree.png").name
-        'tree.png'
+        ...     figure = gs.plots.map(gs.Deterministic(torch.randn(8, 5, 2))).figure
+        ...     save_png(figure, Path(folder) / "map.png").name
+        'map.png'
     """
     path = Path(path)
     write_whole(path, png_bytes(figure, dpi=dpi))
@@ -190,34 +188,6 @@ def png_bytes(figure: Figure, *, dpi: int = DPI) -> bytes:
     with theme():
         figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": "graphsnd"})
     return buffer.getvalue()
-
-
-def svg_uri(figure: Figure) -> str:
-    """Return a figure of the light style as a ``data:`` address, for a page that needs no other file.
-
-    It follows dark mode: the colours in it are variables, which the reader's preference sets.
-
-    Args:
-        figure: Drawn inside ``theme("light")``.
-
-    Example:
-        >>> import torch, graphsnd as gs
-        >>> svg_uri(gs.plots.tree(gs.Deterministic(torch.randn(8, 5, 2))).figure)[:26]
-        'data:image/svg+xml;base64,'
-    """
-    buffer = io.StringIO()
-    with theme("light"):
-        figure.savefig(buffer, format="svg", dpi=DPI, metadata={"Date": None})
-    # Each colour of DARK becomes a variable, which the dark preference sets otherwise.
-    known = {light.lower(): f"--{at}" for at, light in enumerate(DARK)}
-    colours = r"(?<=: )#[0-9a-f]{6}\b"
-    text = re.sub(colours, lambda c: f"var({known[c[0]]})" if c[0] in known else c[0], buffer.getvalue())
-    # Places to a hundredth of a point: a third of the size. Factors below 1, of glyphs, stay as they are.
-    text = re.sub(r"\b([1-9]\d*\.\d\d)\d+", r"\1", text)
-    light, dark = (";".join(f"--{at}:{colour}" for at, colour in enumerate(side)) for side in (DARK, DARK.values()))
-    rules = f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}</style>"
-    text = re.sub(r"(<svg\b[^>]*>)", lambda tag: tag[0] + rules, text, count=1)
-    return "data:image/svg+xml;base64," + base64.b64encode(text.encode()).decode("ascii")
 
 
 def group_look(group: int) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Tables for the terminal, all in one look."""
+"""Tables for the terminal, all in one look, and an estimate in words, for the terminal and for pages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from graphsnd.errors import printable
-from graphsnd.plots.study import CONFIDENCE, Study
-from graphsnd.plots.summary import Lines
+from graphsnd.estimation import Estimate
+from graphsnd.plots.formatting import format_agents, format_interval
 
-BAR = 24  # characters of the longest bar
-ESTIMATE_COLUMNS = ("graph", "pairs", "value", "off by", f"guaranteed {CONFIDENCE:.0%}", f"asymptotic {CONFIDENCE:.0%}")
+Lines = list[tuple[str, str]]  # names and sentences
 
 
 def table(
@@ -48,62 +47,57 @@ def lines_table(lines: Lines) -> Table:
     return made
 
 
-def estimate_rows(study: Study) -> list[tuple[str, ...]]:
-    """Return a row under ``ESTIMATE_COLUMNS`` for each graph: the truth, the designs that estimate it, the others."""
-    rows: list[tuple[str, ...]] = []
-    for one in (study.exact, *study.sampled, *study.local):
-        e = one.estimate
-        cells: tuple[str, ...] = ("", "exact: SND", "")
-        if e.target != "SND":
-            cells = ("", "local, not SND", "")
-        elif one is not study.exact:
-            ends = (f"[{each[0]:.3f}, {each[1]:.3f}]" if each else "-" for each in (e.interval, e.asymptotic_interval))
-            cells = (f"{e.value / study.exact.estimate.value - 1:+.1%}", *ends)
-        rows.append((one.spec, f"{e.pairs_used:,}", f"{e.value:.3f}", *cells))
-    return rows
+def summarise(estimate: Estimate) -> Lines:
+    """Return everything an :class:`~graphsnd.Estimate` says, as names and sentences.
 
-
-def estimates_table(study: Study) -> Table:
-    """Return :func:`estimate_rows`, with the truth in bold, and local measures dim and apart."""
-    made, sampled = table(ESTIMATE_COLUMNS), len(study.sampled)
-    for at, row in enumerate(estimate_rows(study)):
-        style = "bold" if at == 0 else "" if at <= sampled else "dim italic"
-        made.add_row(*row, style=style, end_section=at == sampled)
-    return made
-
-
-def agents_table(study: Study) -> Table:
-    """Return the four most and the two least distinctive agents, with bars."""
-    values = study.contributions.tolist()
-    order = sorted(range(len(values)), key=lambda agent: -values[agent])
-    made = table(("agent", "hidden role", "mean distance to the others"), align="><")
-    for at, agent in enumerate([*order[:4], *order[-2:]]):
-        role = study.team.role_names[int(study.team.roles[agent])]
-        made.add_row(study.team.behavior.names[agent], role, bar(values[agent], values[order[0]]), end_section=at == 3)
-    return made
-
-
-def roles_table(study: Study) -> Table:
-    """Return every hidden role: its size, how alike its agents are, and how far they are from the rest."""
-    roles, values = study.team.roles, study.contributions
-    means = [float(values[roles == role].mean()) for role in range(len(study.team.role_names))]
-    rows = []
-    for role, name in enumerate(study.team.role_names):
-        mine = roles == role
-        count = int(mine.sum())
-        pairs = count * (count - 1)
-        within = f"{float(study.matrix[mine][:, mine].sum()) / pairs:.3f}" if pairs else "-"
-        rows.append((name, str(count), within, bar(means[role], max(means))))
-    return table(("hidden role", "agents", "within", "mean distance to the others"), rows, align="<>><")
-
-
-def bar(value: float, longest: float) -> str:
-    """Return a value and a bar of eighths of a character.
+    Args:
+        estimate: What :func:`graphsnd.measure` returned.
 
     Example:
-        >>> bar(1.0, 2.0)
-        '1.000 ████████████'
+        >>> import torch, graphsnd as gs
+        >>> summarise(gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))[0]
+        ('SND', '4 ± unknown (2-Wasserstein of actions, all 3 pairs, 1 observation)')
     """
-    eighths = round(8 * BAR * value / (longest or 1.0))
-    rest = " ▏▎▍▌▋▊▉"[eighths % 8].strip()
-    return f"{value:.3f} {'█' * (eighths // 8)}{rest}"
+    e = estimate
+    lines: Lines = [(e.target, str(e).removeprefix(f"{e.target} ")), *_certainty(e)]
+    if e.met is not None:
+        looks = "once" if e.looks == 1 else f"{e.looks} times"
+        lines.append(("tolerance", f"{'met' if e.met else 'NOT met'}, looked {looks}"))
+    if e.population_interval is not None:
+        lines.append(
+            (
+                f"on others {100 * e.confidence:.4g}%",
+                f"{format_interval(e.population_interval)}, for other observations like these",
+            )
+        )
+    lines.append(("clusters", e.clusters))
+    used = f"{e.observations:,}"
+    lines += [
+        ("agents", format_agents(e.agents, e.names)),
+        ("observations", used if e.observations == e.observations_total else f"{used} of {e.observations_total:,}"),
+        ("pairs used", f"{e.pairs()} ({100 * e.pairs_used / e.pairs_total:.3g}%)"),
+        ("distance", e.distance),
+        ("design", e.design),
+    ]
+    if e.empty_share:
+        lines.append(("no neighbours", f"at {100 * e.empty_share:.3g}% of the observations, which count as 0"))
+    if e.why:
+        lines += [("why", e.why), ("cost", f"{e.distances:,} distances, {e.policy_evaluations:,} policy evaluations")]
+    return [*lines, ("seconds", f"{e.seconds:.3g}")]
+
+
+def _certainty(e: Estimate) -> Lines:
+    sure = f"{100 * e.confidence:.4g}%"
+    if e.target.startswith("Graph-SND"):
+        return [("certainty", "exact on this graph, which defines a local measure: not an estimate of SND")]
+    if e.exact:
+        return [("certainty", "exact: every pair was used")]
+    ends = e.asymptotic_interval and format_interval(e.asymptotic_interval)
+    few = f"none: the pairs and draws tell as much as {e.freedom:.2g} independent ones, and it takes 30"
+    asymptotic = (f"asymptotic {sure}", f"{ends}, valid for large samples" if ends else few)
+    sampled = "pairs" if e.observations == e.observations_total else "pairs and observations"
+    error = ("standard error", f"{e.standard_error:.3g}, from looking at some {sampled} only")
+    if not e.guaranteed:
+        return [asymptotic, error]
+    guaranteed = f"{format_interval(e.interval)}, valid for every team ({e.method})"
+    return [(f"guaranteed {sure}", guaranteed), asymptotic, error]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphsnd.control import audit_error, tracking_error
-from graphsnd.errors import plural
 from graphsnd.plots.curves import draw_curve
 from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.style import INK, group_look, styled_figure
@@ -72,32 +71,30 @@ def training_table(rows: Sequence[Row]) -> Table:
 
 
 def grid_table(stacks: Sequence[Stack], seconds: float, before: int = 0) -> Table:
-    """Return how far the stacks of a grid are: those that run, failed or lost a worker, and the rest in one line.
+    """Return how far the stacks of a grid are: those that run or failed, and the rest in one line.
 
     Args:
         stacks: As :func:`~graphsnd.rl.train_grid` reports them.
         seconds: Since it began.
         before: Iterations that were done then.
     """
-    shown = [each for each in stacks if each.state in ("running", "failed") or each.losses]
+    shown = [each for each in stacks if each.state in ("running", "failed")]
     lines = []
     for each in shown[:SHOWN]:
         names, done = each.task.run_names(), f"{each.done} of {each.task.settings.iterations}"
         runs = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-        lines.append((each.name, runs, each.state, done, str(each.losses or ""), " ".join(each.error.split())[:200]))
+        lines.append((each.name, runs, each.state, done, " ".join(each.error.split())[:200]))
     caption = describe_grid(stacks, seconds, before)
-    return table(("stack", "runs", "state", "iterations", "losses", "error"), lines, align="<<<>><", caption=caption)
+    return table(("stack", "runs", "state", "iterations", "error"), lines, align="<<<><", caption=caption)
 
 
 def describe_grid(stacks: Sequence[Stack], seconds: float, before: int = 0) -> str:
-    """Return the numbers of stacks by their states, iterations, losses, and the time left at the pace so far."""
+    """Return the numbers of stacks by their states, iterations, and the time left at the pace so far."""
     states = Counter(each.state for each in stacks)
     done, total = sum(each.done for each in stacks), sum(each.task.settings.iterations for each in stacks)
     parts = [f"{states['finished']} of {len(stacks)} stacks finished"]
-    parts += [f"{states[state]} {state}" for state in ("running", "waiting", "lost", "failed") if states[state]]
+    parts += [f"{states[state]} {state}" for state in ("running", "waiting", "failed") if states[state]]
     parts.append(f"{done:,} of {total:,} iterations")
-    if losses := sum(each.losses for each in stacks):
-        parts.append(f"{losses} lost {plural('worker', losses)}")
     if before < done < total:
         parts.append(f"about {format_duration(seconds / (done - before) * (total - done))} left")
     return ", ".join(parts)

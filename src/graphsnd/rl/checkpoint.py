@@ -13,12 +13,12 @@ from torch import Tensor
 
 from graphsnd.errors import InputError, check_integer, number
 from graphsnd.files import parse_json, read_json, write_whole
-from graphsnd.rl.control import DiversityControl
+from graphsnd.rl.dico import DiversityControl
 from graphsnd.rl.diversity import pool_observations
 from graphsnd.rl.log import check_complete, run_folder
 from graphsnd.rl.task import Task
 from graphsnd.rl.trainer import Trainer
-from graphsnd.teams.saved import OBSERVATIONS
+from graphsnd.teams.files import OBSERVATIONS
 from graphsnd.teams.team import Team
 
 CHECKPOINT, DESCRIPTION = "checkpoint.safetensors", "settings.json"

@@ -10,9 +10,8 @@ from torch import Tensor
 from graphsnd.control import ControlledPolicy
 from graphsnd.control.actions import ActionDistribution
 from graphsnd.control.policy import draw_runs
-from graphsnd.rl.adam import Adam
 from graphsnd.rl.fused import choose_engine
-from graphsnd.rl.ppo import clipped_loss
+from graphsnd.rl.ppo import Adam, clipped_loss
 from graphsnd.rl.roles import Critic, Learner, Policy
 from graphsnd.rl.rollout import Minibatch
 from graphsnd.rl.settings import Settings
@@ -106,8 +105,8 @@ class ControlledLearner(Learner):
             len(self.statistics), self.policy.batch[0], dtype=torch.float64, device=actors[0].device
         )
         # Where gradients flow through the estimate, it cannot be left out of what is captured.
-        self.capturable = not settings.through
-        self.fused = can_fuse(self.policy, through=settings.through)
+        self.capturable = not settings.differentiable
+        self.fused = can_fuse(self.policy, differentiable=settings.differentiable)
 
     def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
         """Take one step of each optimiser: policies, critics, and means that left the box."""
@@ -157,9 +156,9 @@ class ControlledLearner(Learner):
         return state
 
 
-def can_fuse(policy: ControlledPolicy, *, through: bool) -> bool:
+def can_fuse(policy: ControlledPolicy, *, differentiable: bool) -> bool:
     """Return whether the fused loss does the same: for tanh-normal policies, without gradients through the scale."""
-    return policy.deviations.engine.fused and policy.kind == "tanh-normal" and not through
+    return policy.deviations.engine.fused and policy.kind == "tanh-normal" and not differentiable
 
 
 def policy_losses(

@@ -8,7 +8,7 @@ import torch
 
 from graphsnd.control.actions import action_distribution
 from graphsnd.errors import check_integer
-from graphsnd.rl.sampling import fill_noise, noise_shape, to_world
+from graphsnd.rl.rollout import fill_noise, noise_shape, to_world
 from graphsnd.rl.worlds import World
 from graphsnd.teams import StackedTeam
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -24,9 +23,9 @@ from graphsnd.rl.log import METRICS, merge_logs
 from graphsnd.rl.loop import check_free, interruptible, train
 from graphsnd.rl.task import MOST, Task, cut_grid
 
-RETRIES = 10  # losses in a row that brought no iteration
+RETRIES = 10  # losses of a stack's worker or node after which it has failed
 SILENCE = 10.0  # seconds after which a cluster counts as absent
-PATIENCE = 1.0  # seconds between two looks at what is done
+PATIENCE = 1.0  # seconds between two reports
 TAIL = 4096  # bytes, longer than a row of a log
 Report = Callable[[Sequence["Stack"]], None]
 Work = Callable[[str, Task, Path], int]  # trains in a folder; returns the signal that stopped it, or 0
@@ -41,7 +40,7 @@ class Stack:
         >>> from graphsnd.rl import Settings
         >>> grid = Task("navigation", 2, seeds=(0, 1), settings=Settings(steps=4, environments=2, iterations=2))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     stacks = train_grid(grid, Path(folder), stack=1, device="cpu").stacks
+        ...     stacks, stopped = train_grid(grid, Path(folder), stack=1, device="cpu")
         >>> [(stack.name, stack.task.seeds, stack.done, stack.state) for stack in stacks]
         [('0', (0,), 2, 'finished'), ('1', (1,), 2, 'finished')]
     """
@@ -50,34 +49,8 @@ class Stack:
     task: Task  # of its runs
     folder: Path  # of its last attempt, or of its end
     done: int = 0  # iterations in its log
-    state: str = "waiting"  # "running", "lost", "finished" or "failed"
-    losses: int = 0  # workers or nodes that were lost with it
+    state: str = "waiting"  # "running", "finished" or "failed"
     error: str = ""  # why it failed
-
-
-@dataclass(frozen=True)
-class TrainedGrid:
-    """What :func:`train_grid` leaves behind.
-
-    Example:
-        >>> import tempfile
-        >>> from graphsnd.rl import Settings
-        >>> grid = Task("navigation", 2, seeds=(0, 1), settings=Settings(steps=4, environments=2, iterations=1))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     done = train_grid(grid, Path(folder), stack=1, device="cpu")
-        >>> done.finished, len(done.stacks), done.device
-        (True, 2, 'cpu')
-    """
-
-    stacks: tuple[Stack, ...]  # in the order of the grid
-    seconds: float  # of this call
-    device: str  # they were trained on
-    stopped: int = 0  # the signal that interrupted it
-
-    @property
-    def finished(self) -> bool:
-        """Whether every run got to its end."""
-        return all(stack.state == "finished" for stack in self.stacks)
 
 
 def train_grid(
@@ -88,11 +61,9 @@ def train_grid(
     stack: int = 0,
     ray: str | None = None,
     resume: bool = False,
-    checkpoint_every: int = 25,
-    keep_teams: bool = False,
-    loggers: Sequence[str] = (),
     report: Report = lambda stacks: None,
-) -> TrainedGrid:
+    **options: Any,
+) -> tuple[tuple[Stack, ...], int]:
     """Train a grid of runs stack by stack, and write one ``metrics.csv`` of all of them.
 
     The cut (:func:`cut_grid`) is written to ``settings.json`` and used again when the grid is resumed. Each stack has a
@@ -109,14 +80,12 @@ def train_grid(
             or one GPU; where its worker or node is lost it goes on from its last checkpoint elsewhere. None trains the
             stacks one after the other in this process.
         resume: Go on with the folder's grid and its cut; ``task`` may have more iterations.
-        checkpoint_every: As for :func:`train`.
-        keep_teams: As for :func:`train`.
-        loggers: As for :func:`train`.
         report: Called with all stacks about once a second; in one process after each stack.
+        options: ``checkpoint_every``, ``keep_teams`` and ``loggers`` of :func:`train`.
 
     Returns:
-        The stacks. On Ray one that fails does not end the others; in one process its error is raised. Ctrl-C, SIGTERM
-        and SIGHUP let the iterations finish and save.
+        The stacks, and the signal that stopped them, or 0. On Ray one that fails does not end the others; in one
+        process its error is raised. Ctrl-C, SIGTERM and SIGHUP let the iterations finish and save.
 
     Raises:
         InputError: When the folder holds another training, or none where it should be resumed.
@@ -127,14 +96,14 @@ def train_grid(
         >>> from graphsnd.rl.log import read_rows
         >>> grid = Task("navigation", 2, seeds=(0, 1), settings=Settings(steps=4, environments=2, iterations=2))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     done = train_grid(grid, Path(folder), stack=1, device="cpu")
-        ...     done.finished, [(row.iteration, row.seed) for row in read_rows(Path(folder))]
-        (True, [(1, 0), (1, 1), (2, 0), (2, 1)])
+        ...     _ = train_grid(grid, Path(folder), stack=1, device="cpu")
+        ...     [(row.iteration, row.seed) for row in read_rows(Path(folder))]
+        [(1, 0), (1, 1), (2, 0), (2, 1)]
     """
     folder = Path(folder)
     if device is not None:
         check_choice("device", device, MOST)
-    start, saved = perf_counter(), read_grid(folder) if resume else None
+    saved = read_grid(folder) if resume else None
     with connect(ray) as has_gpu:
         if device is None:
             device = saved[1] if saved else "cuda" if has_gpu else "cpu"
@@ -149,11 +118,10 @@ def train_grid(
             about = {"device": device, STACKS: [part.to_dict() for part in parts]}
             write_whole(folder / DESCRIPTION, json.dumps({"task": task.to_dict()} | about, indent=1) + "\n")
             named = {f"{place:0{len(str(len(parts) - 1))}d}": part for place, part in enumerate(parts)}
-            options = {"device": device, "checkpoint_every": checkpoint_every, "keep_teams": keep_teams}
-            work = partial(_train_stack, options=options | {"loggers": tuple(loggers)})
+            work = partial(_train_stack, options=options | {"device": device})
             stacks, stopped = run_stacks(named, folder / STACKS, work, device=device, ray=ray, report=report)
             merge_logs([each.folder for each in stacks if each.done], task.run_names(), folder)
-    return TrainedGrid(stacks, perf_counter() - start, device, stopped)
+    return stacks, stopped
 
 
 def _check_same(task: Task, old: Task, parts: Sequence[Any]) -> list[Any]:
@@ -181,9 +149,10 @@ def run_stacks(
 ) -> tuple[tuple[Stack, ...], int]:
     """Train stacks one after the other or as tasks of Ray, and leave each in ``root/name``.
 
-    Before every attempt a stack's folder gets a new name, ``name.1``, ``name.2``, ... A worker that was given up and
-    lives on (its node was cut off) finds no folder under the name it knows, so it cannot write into the attempt that
-    took over, whatever host it is on. Each attempt makes its own lock, which a worker of another one does not hold.
+    Every attempt begins by giving the stack's folder a new name, ``name.1``, ``name.2``, ... A worker that was given up
+    and lives on (its node was cut off) finds no folder under the name it knows, so it cannot write into the attempt
+    that took over, whatever host it is on. Each attempt makes its own lock, which a worker of another one does not
+    hold.
 
     Args:
         stacks: By names of folders.
@@ -197,57 +166,35 @@ def run_stacks(
     Returns:
         The stacks, and the signal that stopped them, or 0.
     """
+    root = root.resolve()
     root.mkdir(parents=True, exist_ok=True)
-    known = {name: _look(Stack(name, task, find_folder(root.resolve(), name))) for name, task in stacks.items()}
-    for name, each in known.items():
-        known[name] = replace(each, state="waiting")  # the lock's file tells of an attempt, and this is before one
-        if not again and each.folder.name == name and each.done >= each.task.settings.iterations:
-            known[name] = replace(each, state="finished")
-    run = _in_turn if ray is None else partial(_on_ray, device=device)
+    known = {name: _inspect(root, name, task) for name, task in stacks.items()}
+    waiting = [name for name, each in known.items() if again or each.state != "finished"]
     report(list(known.values()))
-    stopped = run(known, work, lambda: report(list(known.values())))
+    if ray is not None:
+        return _run_on_ray(known, waiting, root, work, report, device=device)
+    stopped = 0
+    for name in waiting:
+        stopped = _attempt(root, name, stacks[name], work)
+        known[name] = _inspect(root, name, stacks[name])
+        report(list(known.values()))
+        if stopped:
+            break
     return tuple(known.values()), stopped
 
 
-def _in_turn(known: dict[str, Stack], work: Work, tell: Callable[[], None]) -> int:
-    stopped = 0
-    for stack in [each for each in known.values() if each.state != "finished"]:
-        claimed = _claim(stack)
-        stopped = work(stack.name, stack.task, claimed.folder)
-        known[stack.name] = _finish(claimed, stopped)
-        tell()
-        if stopped:
-            break
-    return stopped
-
-
-def _on_ray(known: dict[str, Stack], work: Work, tell: Callable[[], None], *, device: str) -> int:
+def _run_on_ray(
+    known: dict[str, Stack], waiting: Sequence[str], root: Path, work: Work, report: Report, *, device: str
+) -> tuple[tuple[Stack, ...], int]:
     ray = require("ray", "ray")
-    vain = dict.fromkeys(known, (0, 0))  # losses in a row that brought no iteration, and the most iterations before
-    told = 0.0
 
-    def submit(name: str) -> Any:
-        stack = known[name] = _claim(known[name])
-        resources = {"num_cpus": stack.task.settings.threads or 1, "num_gpus": int(device == "cuda")}
-        # Ray itself is not to try again: it would give the folder of an attempt that may live on to the next one.
-        return ray.remote(max_retries=0, **resources)(_attempt).remote(work, name, stack.task, stack.folder)
-
-    def collect(name: str, reference: Any) -> Stack:
-        stack = _look(known[name])
-        try:
-            return _finish(stack, ray.get(reference))
-        except ray.exceptions.TaskCancelledError:
-            return replace(stack, state="waiting")
-        except ray.exceptions.RayTaskError as error:
-            return replace(stack, state="failed", error=f"{type(error.cause).__name__}: {error.cause}")
-        except ray.exceptions.RayError as error:  # of the worker, or of its node
-            times, best = vain[name]
-            vain[name] = times, best = (0, stack.done) if stack.done > best else (times + 1, best)
-            text = f"lost {times} times without an iteration: {error}" if times > RETRIES else ""
-            return replace(stack, state="failed" if text else "lost", losses=stack.losses + 1, error=text)
+    def submit(task: Task, name: str) -> Any:
+        resources = {"num_cpus": task.settings.threads or 1, "num_gpus": int(device == "cuda")}
+        # Ray starts a task again where its worker or node is lost.
+        return ray.remote(max_retries=RETRIES, **resources)(_attempt).remote(root, name, task, work)
 
     with interruptible() as stop:
-        pending = {submit(name): name for name, each in known.items() if each.state != "finished"}
+        pending = {submit(known[name].task, name): name for name in waiting}
         cancelled = False
         while pending:
             ready, _ = ray.wait(list(pending), timeout=PATIENCE)
@@ -255,22 +202,44 @@ def _on_ray(known: dict[str, Stack], work: Work, tell: Callable[[], None], *, de
                 cancelled = True
                 for reference in pending:
                     ray.cancel(reference)  # as Ctrl-C would: the iteration finishes and is saved
+            errors = {}
+            for reference in ready:
+                try:
+                    ray.get(reference)
+                except ray.exceptions.TaskCancelledError:
+                    pass
+                except ray.exceptions.RayTaskError as error:
+                    errors[pending[reference]] = f"{type(error.cause).__name__}: {error.cause}"
+                except ray.exceptions.RayError as error:  # of the worker, or of its node
+                    errors[pending[reference]] = f"lost {RETRIES + 1} times: {error}"
+            for name in pending.values():
+                known[name] = _inspect(root, name, known[name].task, running=True)
             for reference in ready:
                 name = pending.pop(reference)
-                known[name] = collect(name, reference)
-                if known[name].state == "lost" and not cancelled:
-                    pending[submit(name)] = name
-            if perf_counter() - told > PATIENCE or not pending:
-                known |= {name: _look(known[name]) for name in pending.values()}
-                tell()
-                told = perf_counter()
-        return stop()
+                known[name] = _inspect(root, name, known[name].task)
+                if name in errors:
+                    known[name] = replace(known[name], state="failed", error=errors[name])
+            report(list(known.values()))
+        return tuple(known.values()), stop()
 
 
-def _attempt(work: Work, name: str, task: Task, folder: Path) -> int:
-    if not folder.is_dir():
-        raise InputError("folder", "on a path that every node shares", f"no {str(folder)!r} on {platform.node()}")
-    return work(name, task, folder)
+def _attempt(root: Path, name: str, task: Task, work: Work) -> int:
+    """Work on a stack in a folder with the name of a new attempt, which gets the stack's own name at the end."""
+    if not root.is_dir():
+        raise InputError("folder", "on a path that every node shares", f"no {str(root)!r} on {platform.node()}")
+    end, before = root / name, find_folder(root, name)
+    folder = root / f"{name}.{max(_attempts(end), default=0) + 1}"
+    if before.is_dir():
+        before.rename(folder)
+        (folder / LOCK).unlink(missing_ok=True)
+    else:
+        folder.mkdir()
+    stopped = work(name, task, folder)
+    if not stopped:
+        folder.rename(end)
+        for left in _attempts(end):  # by workers that were given up
+            shutil.rmtree(root / f"{name}.{left}", ignore_errors=True)
+    return stopped
 
 
 @contextmanager
@@ -307,37 +276,17 @@ def _attempts(end: Path) -> list[int]:
     return [int(path.suffix[1:]) for path in end.parent.glob(f"{end.name}.*") if path.suffix[1:].isdigit()]
 
 
-def _claim(stack: Stack) -> Stack:
-    """Return a stack whose folder has the name of a new attempt."""
-    end = stack.folder.with_name(stack.name)
-    folder = end.with_name(f"{stack.name}.{max(_attempts(end), default=0) + 1}")
-    if stack.folder.is_dir():
-        stack.folder.rename(folder)
-        (folder / LOCK).unlink(missing_ok=True)
-    else:
-        folder.mkdir()
-    return replace(stack, folder=folder)
-
-
-def _finish(stack: Stack, stopped: int) -> Stack:
-    """Return a stack whose worker has returned; where it is done, its folder gets its own name."""
-    stack = _look(stack)
-    if stopped:
-        return replace(stack, state="waiting")
-    end = stack.folder.rename(stack.folder.with_name(stack.name))
-    for left in _attempts(end):  # by workers that were given up
-        shutil.rmtree(end.with_name(f"{stack.name}.{left}"), ignore_errors=True)
-    return replace(stack, folder=end, state="finished")
-
-
-def _look(stack: Stack) -> Stack:
+def _inspect(root: Path, name: str, task: Task, *, running: bool = False) -> Stack:
     """Return a stack with the iterations that its log has by now."""
+    folder = find_folder(root, name)
     try:
-        with (stack.folder / METRICS).open("rb") as file:
+        with (folder / METRICS).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
             lines = file.read().split(b"\n")[1:-1]  # the first may be cut, or names the columns; the last may be cut
     except OSError:
         lines = []
     text = lines[-1].partition(b",")[0] if lines else b""
-    state = "running" if (stack.folder / LOCK).exists() else "waiting"
-    return replace(stack, done=int(text) if text.isdigit() else 0, state=state)
+    done = int(text) if text.isdigit() else 0
+    finished = folder.name == name and done >= task.settings.iterations
+    started = running and (folder / LOCK).exists()
+    return Stack(name, task, folder, done, "finished" if finished else "running" if started else "waiting")

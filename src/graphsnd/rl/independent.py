@@ -15,9 +15,8 @@ from torch import Tensor, nn
 
 from graphsnd.control.actions import ActionDistribution, NormalActions, action_distribution
 from graphsnd.kernels.threads import limit_threads, map_threads
-from graphsnd.rl.adam import Adam
 from graphsnd.rl.batched_mlp import Layers, fold_columns, run_folded, to_columns
-from graphsnd.rl.ppo import clipped_loss
+from graphsnd.rl.ppo import Adam, clipped_loss
 from graphsnd.rl.roles import Critic, Learner, Policy
 from graphsnd.rl.rollout import Minibatch
 from graphsnd.rl.settings import Settings

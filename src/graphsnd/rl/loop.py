@@ -26,8 +26,7 @@ from graphsnd.rl.checkpoint import (
     save_checkpoint,
     save_teams,
 )
-from graphsnd.rl.log import METRICS, CsvLog, Row
-from graphsnd.rl.loggers import LOGGERS, RunLoggers
+from graphsnd.rl.log import LOGGERS, METRICS, CsvLog, Row, RunLoggers
 from graphsnd.rl.task import Task
 from graphsnd.rl.trainer import Trainer, is_brief
 

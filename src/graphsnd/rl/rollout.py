@@ -1,4 +1,8 @@
-"""Acting: fill the rollout buffer with what all agents of all runs observed, did and earned."""
+"""Acting: fill the rollout buffer with what all agents of all runs observed, did and earned.
+
+Noise for a whole rollout is one draw for each run. The loop over steps is then a function of tensors alone: it can be
+captured, and the actions of a run do not depend on the runs beside it.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,9 @@ from torch import Tensor
 from graphsnd.rl.episodes import Bank
 from graphsnd.rl.ppo import compute_gae, normalise
 from graphsnd.rl.roles import Critic, Policy
-from graphsnd.rl.sampling import noise_shape, to_world
 from graphsnd.rl.settings import Settings
 from graphsnd.rl.worlds import World
+from graphsnd.rl.worlds.world import Continuous, Discrete
 from graphsnd.teams.engine import Engine, take_rows
 
 
@@ -185,3 +189,21 @@ def _count_solved(world: World, state: object, buffer: RolloutBuffer, ended: Ten
         flags = buffer.by_run(ended)
         buffer.solved[:, 0] += (solved.sum(-1) * ended).view_as(flags).sum(-1)
         buffer.solved[:, 1] += flags.sum(-1) * world.agents
+
+
+def noise_shape(space: Continuous | Discrete) -> tuple[int, ...]:
+    """Return the shape of the noise of one action: one number per dimension, a single one when actions are discrete."""
+    return () if isinstance(space, Discrete) else (space.features,)
+
+
+def fill_noise(noise: Tensor, space: Continuous | Discrete, generator: torch.Generator) -> None:
+    """Draw in place: uniform where actions are discrete, normal elsewhere."""
+    draw = noise.uniform_ if isinstance(space, Discrete) else noise.normal_
+    draw(generator=generator)
+
+
+def to_world(actions: Tensor, space: Continuous | Discrete) -> Tensor:
+    """Return actions of a policy, within [-1, 1], in the units of the world."""
+    if isinstance(space, Discrete) or (space.low, space.high) == (-1.0, 1.0):
+        return actions
+    return actions * ((space.high - space.low) / 2) + (space.high + space.low) / 2

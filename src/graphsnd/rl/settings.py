@@ -9,13 +9,12 @@ from typing import Any
 
 from typing_extensions import Self
 
-from graphsnd.control.dico import BOUNDS, Bootstrap, check_bounds
+from graphsnd.control.controllers import BOOTSTRAPS, BOUNDS, check_bounds
 from graphsnd.errors import InputError, check_choice, check_integer, check_number, check_type
 from graphsnd.rl.worlds.world import check_flags, store
 
 POLICIES = ("gaussian", "tanh-normal")
 CRITICS = ("independent", "central")
-BOOTSTRAPS = tuple(each.value for each in Bootstrap)
 BRIEF = 2**25  # multiply-adds of a product that take a core about 1 ms, less than a time slice of the scheduler
 # Least values of integers, ranges of numbers, and what is True or False; values come from files too.
 COUNTS = {
@@ -30,7 +29,7 @@ RANGES: dict[str, dict[str, Any]] = {
     "action_learning_rate": {"above": 0}, "epsilon": {"above": 0}, "tau": {"above": 0, "high": 1},
 }  # fmt: skip
 FLAGS = (
-    "normalise_advantages", "bootstrap_time_limits", "restart", "tf32", "anneal", "joint", "through", "bfloat16",
+    "normalise_advantages", "bootstrap_time_limits", "restart", "tf32", "anneal", "joint", "differentiable", "bfloat16",
 )  # fmt: skip
 # What only one of the two kinds of training reads.
 INDEPENDENT = (
@@ -38,8 +37,8 @@ INDEPENDENT = (
     "policy", "log_std", "diversity_every", "diversity_observations", "diversity_probability",
 )  # fmt: skip
 CONTROLLED = (
-    "epsilon", "action_learning_rate", "tau", "bootstrap", "bounds", "through", "observations", "audit_observations",
-    "bfloat16",
+    "epsilon", "action_learning_rate", "tau", "bootstrap", "bounds", "differentiable", "observations",
+    "audit_observations", "bfloat16",
 )  # fmt: skip
 
 
@@ -95,7 +94,7 @@ class Settings:
         tau: Weight of a new measurement in the estimate.
         bootstrap: First estimate of a controller, ``"measured"`` or ``"target"``.
         bounds: Least and largest scale.
-        through: Whether gradients flow through the estimate.
+        differentiable: Whether gradients flow through the estimate.
         observations: Observations of each minibatch on which diversity is estimated. The reference showed every
             observation of the minibatch to every network, which was 87% of its arithmetic with 50 agents.
         audit_observations: Observations of each rollout on which it is audited.
@@ -145,7 +144,7 @@ class Settings:
     tau: float = 0.05
     bootstrap: str = "measured"
     bounds: tuple[float, float] = BOUNDS
-    through: bool = False
+    differentiable: bool = False
     observations: int = 512
     audit_observations: int = 1024
     bfloat16: bool = True

@@ -15,11 +15,10 @@ from typing_extensions import Self
 
 from graphsnd import designs
 from graphsnd.control import Controller, DiCo, Homogeneous, Unconstrained
-from graphsnd.control.dico import Bootstrap
 from graphsnd.errors import MOST_AGENTS, InputError, check_choice, check_integer, check_type, number
-from graphsnd.rl.control import DiversityControl, Group, Run
 from graphsnd.rl.controlled import ControlledLearner, make_networks
-from graphsnd.rl.log import run_folder
+from graphsnd.rl.dico import DiversityControl, Group
+from graphsnd.rl.log import Run, run_folder
 from graphsnd.rl.roles import Method
 from graphsnd.rl.settings import BRIEF, Settings, check_different, largest_product
 from graphsnd.rl.streams import Streams
@@ -140,10 +139,10 @@ class Task:
         return DiCo(
             torch.tensor(targets, dtype=torch.float64, device=device),
             tau=self.settings.tau,
-            bootstrap=Bootstrap(self.settings.bootstrap),
+            bootstrap=self.settings.bootstrap,
             bounds=self.settings.bounds,
             design=arm,
-            through=self.settings.through,
+            differentiable=self.settings.differentiable,
         )
 
     def to_dict(self) -> dict[str, Any]:

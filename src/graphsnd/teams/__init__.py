@@ -6,12 +6,11 @@ certify bounds on distances.
 """
 
 from graphsnd.teams.evaluation import as_team
-from graphsnd.teams.heads import CategoricalHead, DeterministicHead, GaussianHead, TanhNormalHead
+from graphsnd.teams.heads import CategoricalHead, GaussianHead, TanhNormalHead
 from graphsnd.teams.stacked import StackedMLP, StackedTeam
 
 __all__ = [
     "CategoricalHead",
-    "DeterministicHead",
     "GaussianHead",
     "StackedMLP",
     "StackedTeam",

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Samples
-from graphsnd.errors import InputError, as_tensor, check_integer, describe, shape_of
+from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
 from graphsnd.teams.answers import LOCK, ask
 from graphsnd.teams.joint import JointTeam
-from graphsnd.teams.parts import OnParts, by_dims
+from graphsnd.teams.parts import OnParts, Part, Parts
 from graphsnd.teams.policies import PoliciesTeam, Policy
 from graphsnd.teams.team import Team
 
@@ -64,7 +64,7 @@ def as_team(
             raise InputError("team", "to be a list or dict of modules or callables, or one stacked module", got, fix)
         parts = None
         if isinstance(feature_dims, Mapping):
-            parts = by_dims(feature_dims)
+            parts = Parts({key: Part(dims) for key, dims in feature_dims.items()})
             listed, feature_dims = [OnParts(policy, parts) for policy in listed], 1
         team = PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
         team.parts = parts
@@ -165,8 +165,6 @@ def draw_samples(
         Samples(agents=3, observations=5)
     """
     check_integer("samples", samples, "to be an integer, at least 1", low=1)
-    if not isinstance(policies, Mapping | Sequence | nn.ModuleDict | nn.ModuleList):
-        raise InputError("policies", "to be a list or dict of policies, one for each agent", describe(policies))
     named = dict(policies.items() if isinstance(policies, Mapping | nn.ModuleDict) else enumerate(policies))
     observations = as_tensor(observations)
     with LOCK, torch.random.fork_rng():

@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from graphsnd.behavior import Behavior
 from graphsnd.behavior.distributions import may_be_heavy
-from graphsnd.errors import InputError, check_integer, check_shape, shape_of
+from graphsnd.errors import InputError
 from graphsnd.teams.answers import (
     FAULTS,
     LOCK,
@@ -77,8 +77,7 @@ class PoliciesTeam(Team):
         self.policies: list[Any] = list(policies)
         if not self.policies:
             raise InputError("policies", "to hold at least one", "none")
-        self.feature_dims = check_integer("feature_dims", feature_dims, "to be an integer, at least 1", low=1)
-        self.squashed, self.whole = squashed, whole
+        self.squashed, self.whole, self.feature_dims = squashed, whole, feature_dims
         first = self.policies[0]
         self.agents, self.device = len(self.policies), device_of(first)
         if isinstance(first, nn.Module):
@@ -153,9 +152,7 @@ class PoliciesTeam(Team):
 
     def _try(self, batched: Callable[[], T], looped: Callable[[], T], *, rows: int) -> T:
         """Return what policies answer as one, or one by one where that is faster or the only way."""
-        if not self.batched or self.device.type == "meta":  # where weights are missing, which the loop says
-            return looped()
-        if torch.is_autocast_enabled(self.device.type):  # which rounds batches elsewhere
+        if not self.batched or torch.is_autocast_enabled(self.device.type):  # which rounds batches elsewhere
             return looped()
         if self.device.type == "cpu" and rows * self._width * LOOPED > CACHED_ACTIVATIONS:
             return looped()
@@ -179,7 +176,7 @@ class PoliciesTeam(Team):
             try:
                 answers.append(read_single(answer, lead, squashed=self.squashed, validate=not quiet))
             except InputError as error:
-                error.args = (f"{error} This is the answer of policy {self._name(agent)}.",)
+                error.fix = f"{error.fix} This is the answer of policy {self._name(agent)}.".lstrip()
                 raise
         return map_tensors(lambda fields, _: join(fields), answers, skip=1)
 
@@ -250,9 +247,6 @@ class Unroll:
 
     def __call__(self, sequences: Tensor) -> Behavior:
         """Return the answers to ``[time, batch, features]``, one step after another."""
-        check_shape("sequences", sequences, ("time", "batch", "features"))
-        if not len(sequences):
-            raise InputError("sequences", "to hold at least one step", shape_of(sequences))
         state, answers = self.state, []
         for observations in sequences:
             answer, state = self.step(observations, state)
@@ -272,11 +266,8 @@ def _describe_code(module: nn.Module) -> list[object]:
     for name, part in tensors_in(module).items():
         code.append((name, part.shape, part.dtype, part.device))
     for name, child in module.named_modules() if code else ():
-        identity: object = type(child)
-        for kind in type(child).__mro__:
-            if vars(kind).get("__slots__"):  # attributes that vars does not show
-                identity = id(child)
-        code.append((name, identity))
+        hidden = any(vars(kind).get("__slots__") for kind in type(child).__mro__)  # attributes that vars does not show
+        code.append((name, id(child) if hidden else type(child)))
         for key, value in vars(child).items():
             if key in _OWN:
                 continue

@@ -51,8 +51,6 @@ def test_nothing_to_gain_inside_the_range(generator) -> None:
 def test_setups_that_would_lie_are_refused(experiment) -> None:
     with pytest.raises(InputError, match="collect_with_grad"):
         experiment(IppoConfig, MODEL, callbacks=[DiversityCallback()], collect_with_grad=True)
-    with pytest.raises(InputError, match="discrete"):
-        experiment(IppoConfig, MODEL, callbacks=[ActionSpaceLoss()], prefer_continuous_actions=False)
     with pytest.raises(InputError, match="DiCoModelConfig"):
         experiment(IppoConfig, PLAIN, callbacks=[ActionSpaceLoss()])
 
@@ -101,7 +99,6 @@ def test_several_groups_and_one_agent(experiment, tmp_path: Path) -> None:
     assert several["snd_of_actions"] > single["snd_of_actions"] == 0.0
     (path,) = tmp_path.rglob("diversity_adversary_snd_of_actions.csv")
     assert float(path.read_text().split(",")[-1]) == several["snd_of_actions"]
-    assert list(tmp_path.rglob("diversity_adversary_contribution_adversary_2.csv"))
 
 
 def test_the_total_of_several_groups(experiment, tmp_path: Path) -> None:

@@ -201,8 +201,6 @@ def test_agents_answer_the_same_observations(algorithm, model, answer, apart, op
     assert [row["snd_of_actions"] for row in diversity.rows] == pytest.approx(loop.values, rel=rel)
     for row in diversity.rows:
         assert 0 < row["snd_of_actions_low"] < row["snd_of_actions"] < row["snd_of_actions_high"]
-        contributions = [row[f"contribution_agent_{agent}"] for agent in range(4)]
-        assert sum(contributions) / 4 == pytest.approx(row["snd_of_actions"], rel=1e-5)
 
 
 class Talking(Model):
@@ -264,7 +262,7 @@ def test_shared_parameters_are_exactly_no_diversity(algorithm, model, experiment
     run = experiment(algorithm, model(), callbacks=[diversity], share_policy_params=True, critic_model=MLP)
     run.run()
     for row in diversity.rows:
-        zeros = {name: value for name, value in row.items() if name not in ("step", "group", "seconds")}
+        zeros = {name: value for name, value in row.items() if name not in ("step", "group")}
         assert len(zeros) >= 3
         assert set(zeros.values()) == {0.0}
 

@@ -7,11 +7,12 @@ import torch
 from tensordict import TensorDict
 
 from graphsnd import Deterministic, snd
-from graphsnd.control import DiCo
+from graphsnd.control import DiCo, Homogeneous, Unconstrained
 from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Complete
 from graphsnd.errors import InputError
-from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel, pack, unpack
+from graphsnd.integrations.benchmarl import DiCoModelConfig
+from graphsnd.integrations.benchmarl.model import COUNTED, Deviating, DiCoModel, pack, unpack
 from graphsnd.teams import engine
 from graphsnd.teams.engine import run_layers
 from tests.integrations.benchmarl.conftest import build
@@ -72,7 +73,8 @@ def test_a_sparse_graph_is_drawn_afresh_and_again_the_same(generator) -> None:
     data = [batch(generator) for _ in range(4)]
     runs = []
     for seed in (3, 3, 4):
-        model = build(design="bernoulli:0.5", tau=1.0, seed=seed)
+        model = build(design="bernoulli:0.5", tau=1.0)
+        model.draws[0] = seed
         runs.append([])
         for each in data:
             model(each)
@@ -135,7 +137,8 @@ def test_state_dict_goes_round(generator) -> None:
     model, data = build(design="bernoulli:0.3", tau=0.5), [batch(generator) for _ in range(5)]
     for each in data[:3]:
         model(each)
-    other = build(design="bernoulli:0.3", tau=0.5, seed=99)
+    other = build(design="bernoulli:0.3", tau=0.5)
+    other.draws[0] = 99
     other.load_state_dict(model.state_dict())
     for each in data[3:]:  # the next graphs too
         assert torch.equal(model(each)["agents", "logits"], other(each)["agents", "logits"])
@@ -175,7 +178,7 @@ def test_agents_that_no_pair_needs_are_not_evaluated(generator, monkeypatch) -> 
 
 def test_gradients_through_the_measurement(generator) -> None:
     data = batch(generator)
-    model = build(target=0.1, tau=1.0, through=True)
+    model = build(target=0.1, tau=1.0, differentiable=True)
     pairs = torch.combinations(torch.arange(4))
     rows = data["agents", "observation"].flatten(0, 1)
     model(data)["agents", "logits"].square().sum().backward()
@@ -271,6 +274,78 @@ def test_memory_goes_round(generator) -> None:
     for _ in range(3):
         _, state, _ = controller.step(torch.randn(20, 5, 2, generator=generator), state)
     again = unpack(pack(state))
-    for name, part in state.tensors().items():
-        assert again.tensors()[name].dtype == part.dtype
-        assert torch.equal(again.tensors()[name], part)
+    for name, part in vars(state).items():
+        torch.testing.assert_close(getattr(again, name), part, rtol=0, atol=0)
+
+
+def test_targets_choose_the_controller() -> None:
+    assert isinstance(DiCoModelConfig(target=0.2).make_controller(), DiCo)
+    assert isinstance(DiCoModelConfig(target=0.0).make_controller(), Homogeneous)
+    assert isinstance(DiCoModelConfig(target=None).make_controller(), Unconstrained)
+
+
+def test_every_option_of_the_controller_can_be_set() -> None:
+    dico = DiCoModelConfig(target=0.2, tau=0.3, differentiable=True, design="ring:2").make_controller()
+    assert (dico.target, dico.tau, dico.differentiable, str(dico.design)) == (0.2, 0.3, True, "ring:2")
+
+
+@pytest.mark.parametrize("options", [{"design": "bernoulli"}, {"tau": 0.0}, {"target": -1.0}])
+def test_bad_values_are_named(options) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        DiCoModelConfig(**{"target": 0.2, **options}).make_controller()
+
+
+def make(**options) -> Deviating:
+    options = {"agents": 3, "inputs": 5, "outputs": 4, "controlled": 2, "hidden": (8, 6), **options}
+    return Deviating(**options, generator=torch.Generator().manual_seed(1)).double()
+
+
+def mlp(network, agent: int, row: torch.Tensor) -> torch.Tensor:
+    layers = list(zip(network.weights, network.biases, strict=True))
+    for place, (weight, bias) in enumerate(layers):
+        row = torch.einsum("i,io->o", row, weight[agent]) + bias[agent, 0]
+        row = row.tanh() if place < len(layers) - 1 else row
+    return row
+
+
+@pytest.mark.parametrize("boxed", [True, False])
+def test_forward_is_shared_plus_scaled_deviation(boxed: bool, generator) -> None:
+    middle, reach = torch.tensor([0.5, -1.0]).double(), torch.tensor([2.0, 0.25]).double()
+    network = make(box=torch.stack([middle, reach]) if boxed else None)
+    observations = torch.randn(2, 7, 3, 5, generator=generator, dtype=torch.float64)
+    outputs = network(observations, torch.tensor(0.3))
+    for batch in range(2):
+        for frame in range(7):
+            for agent in range(3):
+                row = observations[batch, frame, agent]
+                shared = mlp(network.shared, 0, row)
+                loc = torch.tanh(shared[:2]) * reach + middle if boxed else shared[:2]
+                expected = torch.cat([loc + 0.3 * mlp(network.deviations, agent, row), shared[2:]])
+                torch.testing.assert_close(outputs[batch, frame, agent], expected)
+
+
+def test_all_agents_on_every_observation(generator) -> None:
+    network = make()
+    rows = torch.randn(6, 5, generator=generator, dtype=torch.float64)
+    deviations, actions = network.deviations_at(rows), network.actions_at(rows, torch.tensor(0.3))
+    for o in range(6):
+        for agent in range(3):
+            own = mlp(network.deviations, agent, rows[o])
+            torch.testing.assert_close(deviations[o, agent], own)
+            torch.testing.assert_close(actions[o, agent], mlp(network.shared, 0, rows[o])[:2] + 0.3 * own)
+
+
+def test_logits_deviate_without_their_mean(generator) -> None:
+    network = make(controlled=4, discrete=True)
+    rows = torch.randn(6, 5, generator=generator, dtype=torch.float64)
+    deviations = network.deviations_at(rows)
+    torch.testing.assert_close(deviations.sum(-1), torch.zeros(6, 3).double())
+    plain = make(controlled=4).deviations_at(rows)
+    # The policies are those of uncentred logits.
+    torch.testing.assert_close(deviations.softmax(-1), plain.softmax(-1))
+
+
+def test_scale_zero_makes_all_agents_the_same(generator) -> None:
+    row = torch.randn(5, generator=generator, dtype=torch.float64)
+    outputs = make()(row.expand(4, 3, 5), torch.tensor(0.0))
+    assert torch.equal(outputs, outputs[:, :1].expand_as(outputs))

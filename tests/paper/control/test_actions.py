@@ -8,7 +8,7 @@ import torch
 from graphsnd.control import audit
 from graphsnd.rl import train
 from graphsnd.rl.checkpoint import CHECKPOINT
-from graphsnd.rl.control import DiversityControl
+from graphsnd.rl.dico import DiversityControl
 from paper.control.actions import measure_actions, read_actions, write_actions
 from tests.training import control_settings, control_task
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from graphsnd.rl.control import Run
+from graphsnd.rl.log import Run
 from paper.control.logs import gather_runs, list_missing, name_sources, split_runs
 from paper.runner import Cells
 from tests.paper.control_rows import noisy, row, write_training

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphsnd.rl.control import Run
+from graphsnd.rl.log import Run
 from paper.control.logs import split_runs
 from paper.control.study import (
     Curve,

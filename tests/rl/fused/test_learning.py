@@ -73,7 +73,7 @@ def test_fused_and_plain_objective_of_one_policy() -> None:
     engine = choose_engine([each.sizes for each in networks], device, bfloat16=True)
     for network in networks:
         network.engine = engine
-    assert can_fuse(policy, through=False)
+    assert can_fuse(policy, differentiable=False)
     generator = torch.Generator().manual_seed(5)
     lead, scale = (RUNS, AGENTS, SAMPLES), torch.tensor([0.5, 2.0], device=device)
     seen = engine.prepare(torch.randn(*lead, 10, generator=generator).to(device))

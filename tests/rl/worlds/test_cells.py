@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphsnd.rl.worlds.cells import near_pairs
+from graphsnd.rl.worlds.physics import near_pairs
 
 
 def loop(points: torch.Tensor, group: torch.Tensor, reach: float) -> set[tuple[int, int]]:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphsnd.rl.worlds.cells import near_pairs
 from graphsnd.rl.worlds.lidar import Lidar
+from graphsnd.rl.worlds.physics import near_pairs
 
 CPU = torch.device("cpu")
 

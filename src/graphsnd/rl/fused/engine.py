@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphsnd.rl.fused.network_programs import RELU, TANH
 from graphsnd.rl.fused.networks import ROWS, STEP, round_rows, run_networks, take_rows
+from graphsnd.rl.fused.programs import RELU, TANH
 from graphsnd.rl.fused.tiling import Even, Sorted
 from graphsnd.teams.engine import Engine, Tensors, copy_without_waiting
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphsnd.kernels.gpu.ahead import launch
-from graphsnd.rl.fused import learning_programs as programs
+from graphsnd.rl.fused import programs
 from graphsnd.teams.heads import SCALE_FLOOR, SCALE_SHIFT
 
 BLOCK = 256  # rows of a program

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphsnd.kernels.gpu.ahead import launch
-from graphsnd.rl.fused import network_programs as programs
+from graphsnd.rl.fused import programs
 from graphsnd.rl.fused.tiling import Even, Sorted
 
 ROWS = 64  # of a tile of gathered rows

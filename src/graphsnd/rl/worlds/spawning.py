@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphsnd.errors import InputError
 from graphsnd.graphs.random import source
-from graphsnd.rl.worlds.cells import near_pairs
+from graphsnd.rl.worlds.physics import near_pairs
 
 DENSEST = math.pi / math.sqrt(12)  # of the plane that equal discs can cover
 EASY = 0.35  # of the world; random placement in sequence stops near 0.547

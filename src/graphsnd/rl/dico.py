@@ -18,10 +18,9 @@ from graphsnd.errors import InputError
 from graphsnd.graphs import MovingGraph
 from graphsnd.rl.controlled import ScaledPolicy
 from graphsnd.rl.cuda import Stopwatch
-from graphsnd.rl.log import Outcome, Row
+from graphsnd.rl.log import Outcome, Row, Run
 from graphsnd.rl.roles import Companion
-from graphsnd.rl.rollout import Minibatch, RolloutBuffer
-from graphsnd.rl.sampling import to_world
+from graphsnd.rl.rollout import Minibatch, RolloutBuffer, to_world
 from graphsnd.rl.settings import Settings
 from graphsnd.rl.streams import hashed
 from graphsnd.rl.worlds import World
@@ -30,21 +29,6 @@ from graphsnd.rl.worlds.world import Discrete
 GRAPHS = 200  # separates the seeds of designs' draws from those of the streams
 MOST_FILLED = 1 << 24  # places for edges that may stay unused in a measurement, of about 50 bytes each
 SUMS = ("scale", "saturated", "zero", "empty", "invalid")
-
-
-@dataclass(frozen=True)
-class Run:
-    """One team that is trained.
-
-    Example:
-        >>> from graphsnd.rl import Task
-        >>> Task("dispersion", 4, target=(0.1, "unconstrained"), design="matching", seeds=(7,)).runs()
-        [Run(arm='matching', target=0.1, seed=7), Run(arm='unconstrained', target=None, seed=7)]
-    """
-
-    arm: str  # the design of its controller, or "unconstrained" or "homogeneous"
-    target: float | None  # None where nothing is controlled
-    seed: int  # of its weights, environments and draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +177,7 @@ class DiversityControl(Companion):
     def _measure(self, group: Group, rows: Tensor, selections: Sequence[Selection], watch: Stopwatch) -> Measurement:
         """Measure one arm on rows ``[g, K, f]``."""
         policy = self.policy.controlled
-        with torch.set_grad_enabled(group.controller.through):
+        with torch.set_grad_enabled(group.controller.differentiable):
             with watch(f"policies:{group.arm}"):
                 asked = [each.agents for each in selections if each.agents is not None]
                 values = policy.deviation(rows, torch.stack(asked) if asked else None, group.rows)
@@ -242,7 +226,7 @@ class DiversityControl(Companion):
         return {
             f"control.{place}.{key}": part
             for place, state in enumerate(self.states)
-            for key, part in state.tensors().items()
+            for key, part in vars(state).items()
         }
 
 
