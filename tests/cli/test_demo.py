@@ -17,7 +17,7 @@ def test_a_small_demo_writes_its_page_and_a_team_that_measure_reads(run: Any, tm
     page = (out / "index.html").read_text(encoding="utf-8")
     assert str(tmp_path) not in page
     assert "medic-" in page
-    [command] = [line.split()[1:] for line in result.stdout.splitlines() if line.startswith("graphsnd measure ")]
+    [command] = [line.split()[3:] for line in result.stdout.splitlines() if line.startswith("Try next: graphsnd ")]
     measured = json.loads(run(*command, "--json").stdout)
     snd = gs.snd(example_team(16).behavior)
     assert measured["interval"][0] <= snd <= measured["interval"][1]

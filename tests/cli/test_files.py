@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import pickle
@@ -58,7 +57,7 @@ def test_families(save: Callable[..., Path]) -> None:
     assert isinstance(read_team(save(actions=loc)).team, gs.Deterministic)
 
 
-@pytest.mark.parametrize("dtype", ["float16", ">f4", ">f8", "longdouble"])
+@pytest.mark.parametrize("dtype", ["float16", ">f4", ">f8"])
 def test_numpy_dtypes_that_torch_does_not_know(dtype: str, save: Callable[..., Path]) -> None:
     actions = np.arange(12.0).reshape(2, 3, 2)
     behavior = read_team(save(actions=actions.astype(dtype))).team
@@ -89,53 +88,23 @@ def test_wrong_contents(arrays: dict[str, Any], match: str, save: Callable[..., 
         read_team(save(**arrays))
 
 
-def test_an_object_array_is_refused_and_does_not_run(save: Callable[..., Path], tmp_path: Path) -> None:
-    sentinel = tmp_path / "boom"
-    path = save(loc=np.array([Bomb(sentinel)], dtype=object), scale=np.ones(2))
-    with pytest.raises(gs.InputError, match=r"Pickled objects are never loaded"):
-        read_team(path)
-    assert not sentinel.exists()
+PICKLED: dict[str, Callable[[Path, Bomb], Any]] = {
+    "array.npz": lambda path, bomb: np.savez(path, loc=np.array([bomb], dtype=object), scale=np.ones(2)),
+    "tensor.pt": lambda path, bomb: torch.save({"loc": bomb}, path),
+    "beside.pt": lambda path, bomb: torch.save({"actions": torch.zeros(5, 3, 2), "notes": bomb}, path),
+    "legacy.pt": lambda path, bomb: torch.save({"loc": bomb}, path, _use_new_zipfile_serialization=False),
+    "plain.npz": lambda path, bomb: path.write_bytes(pickle.dumps({"loc": bomb})),
+    "plain.safetensors": lambda path, bomb: path.write_bytes(pickle.dumps({"loc": bomb})),
+}
 
 
-@pytest.mark.parametrize("legacy", [False, True])
-def test_a_malicious_pt_is_refused_and_does_not_run(legacy: bool, tmp_path: Path) -> None:
-    sentinel, path = tmp_path / "boom", tmp_path / "team.pt"
-    torch.save({"loc": Bomb(sentinel)}, path, _use_new_zipfile_serialization=not legacy)
-    with pytest.raises(gs.InputError, match="not a zip file" if legacy else "Pickled objects are never loaded"):
-        read_team(path)
-    assert not sentinel.exists()
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".pt", ".safetensors"])
-def test_a_plain_pickle_is_refused_and_does_not_run(suffix: str, tmp_path: Path) -> None:
-    sentinel, path = tmp_path / "boom", tmp_path / f"team{suffix}"
-    path.write_bytes(pickle.dumps({"loc": Bomb(sentinel)}))
-    with pytest.raises(gs.InputError, match="`path`"):
-        read_team(path)
-    assert not sentinel.exists()
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".pt", ".safetensors"])
-def test_damaged_files_are_input_errors(suffix: str, tensors: dict[str, torch.Tensor], tmp_path: Path) -> None:
-    whole = tmp_path / f"whole{suffix}"
-    if suffix == ".npz":
-        np.savez_compressed(whole, **{key: value.numpy() for key, value in tensors.items()})
-    elif suffix == ".pt":
-        torch.save(tensors, whole)
-    else:
-        save_file(tensors, whole)
-    good, random, path = whole.read_bytes(), np.random.default_rng(0), tmp_path / f"team{suffix}"
-    damaged = [b"", b"\x80", b"hello", random.bytes(300), *(good[:cut] for cut in (1, 4, 60, 400, len(good) // 2))]
-    for _ in range(30):
-        noisy = bytearray(good)
-        for at in random.integers(0, len(good), 20):
-            noisy[at] ^= 0xFF
-        damaged.append(bytes(noisy))
-    for data in damaged:
-        path.write_bytes(data)
-        # A flipped byte may leave a file that is still readable; what may not happen is any other error.
-        with contextlib.suppress(gs.InputError):
-            read_team(path)
+@pytest.mark.parametrize("name", PICKLED)
+def test_pickled_objects_are_refused_and_do_not_run(name: str, tmp_path: Path) -> None:
+    PICKLED[name](tmp_path / name, Bomb(tmp_path / "boom"))
+    match = "Pickled objects are never loaded" if name in ("array.npz", "tensor.pt", "beside.pt") else "`path`"
+    with pytest.raises(gs.InputError, match=match):
+        read_team(tmp_path / name)
+    assert not (tmp_path / "boom").exists()
 
 
 def test_files_that_are_not_there_or_of_another_kind(tmp_path: Path) -> None:
@@ -193,72 +162,20 @@ def test_pt_is_read_as_torch_reads_it(view: str, ordered: bool, tmp_path: Path) 
     assert torch.equal(team.positions, expected["positions"])
 
 
-def test_a_pt_with_pickled_objects_beside_the_tensors_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "team.pt"
-    torch.save({"actions": torch.zeros(5, 3, 2), "notes": Bomb(tmp_path / "boom")}, path)
-    with pytest.raises(gs.InputError, match=r"Pickled objects are never loaded.*alone"):
-        read_team(path)
-    assert not (tmp_path / "boom").exists()
-
-
-LIMITED = {
-    "npz": lambda path: np.savez(path, actions=np.zeros((50, 5, 4))),
-    "bomb": lambda path: np.savez_compressed(path, actions=np.zeros((50, 5, 4))),
-    "pt": lambda path: torch.save({"actions": torch.zeros(50, 5, 4, dtype=torch.float64)}, path),
-    "expanded": lambda path: torch.save({"actions": torch.zeros(1).expand(50, 5, 8)}, path),
-    "safetensors": lambda path: save_file({"actions": torch.zeros(50, 5, 4, dtype=torch.float64)}, path),
-}
-
-
-@pytest.mark.parametrize("kind", LIMITED)
+@pytest.mark.parametrize("suffix", [".npz", ".pt"])
 def test_a_file_that_would_take_too_much_memory_is_refused(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / f"team.{ {'bomb': 'npz', 'expanded': 'pt'}.get(kind, kind) }"
-    LIMITED[kind](path)
+    path = tmp_path / f"team{suffix}"
+    if suffix == ".npz":
+        np.savez_compressed(path, actions=np.zeros((50, 5, 4)))
+    else:
+        torch.save({"actions": torch.zeros(1).expand(50, 5, 8)}, path)
     monkeypatch.setattr("graphsnd.teams.files.MAX_BYTES", 7999)
     with pytest.raises(gs.InputError, match="to fit in 7,999 bytes"):
         read_team(path)
     monkeypatch.setattr("graphsnd.teams.files.MAX_BYTES", 9000)
     assert read_team(path).team.observations == 50
-
-
-def test_a_pickle_that_declares_more_numbers_than_its_storage_has_reads_none_of_them(tmp_path: Path) -> None:
-    path, good = tmp_path / "team.pt", tmp_path / "good.pt"
-    torch.save({"actions": torch.zeros(3, 4, 2)}, good)
-    with zipfile.ZipFile(good) as archive:
-        members = {info.filename: archive.read(info) for info in archive.infolist()}
-    pickled = members["good/data.pkl"]
-    for old, new in (
-        (b"K\x18t", b"M\xff\xfft"),
-        (b"K\x03K\x04K\x02", b"M\xff\xffK\x04K\x02"),
-        (b"K\x08K\x02", b"K\x08K\x63"),
-    ):
-        assert old in pickled
-        with zipfile.ZipFile(path, "w") as archive:
-            for name, data in (members | {"good/data.pkl": pickled.replace(old, new, 1)}).items():
-                archive.writestr(name, data)
-        with contextlib.suppress(gs.InputError):  # a larger storage without a larger tensor changes no number
-            assert gs.snd(read_team(path).team) == 0  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("make", [lambda t: t.to(torch.float8_e4m3fn), lambda t: t.to_sparse(), lambda t: t.to("meta")])
-def test_tensors_of_other_kinds_are_refused_in_one_line(make: Any, tmp_path: Path) -> None:
-    torch.save({"actions": make(torch.zeros(3, 4, 2))}, tmp_path / "team.pt")
-    with pytest.raises(gs.InputError, match="`actions` to be a dense tensor of real numbers"):
-        read_team(tmp_path / "team.pt")
-
-
-def test_a_shape_that_the_bytes_do_not_fill_is_refused(tmp_path: Path) -> None:
-    file = io.BytesIO()
-    np.save(file, np.zeros((3, 4, 2)))
-    for shape in ("(9999999999999, 4, 2)", "(-3, -4, 2)", "(99999999999999999999, 4, 2)"):
-        header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}\n".encode()
-        data = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(192)
-        with zipfile.ZipFile(tmp_path / "team.npz", "w") as archive:
-            archive.writestr("actions.npy", data)
-        with pytest.raises(gs.InputError, match=r"`path` to be a readable \.npz file"):
-            read_team(tmp_path / "team.npz")
 
 
 def test_fortran_order_and_members_without_an_ending(tmp_path: Path) -> None:

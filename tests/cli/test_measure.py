@@ -195,19 +195,11 @@ def test_a_saved_team_with_observations(run: Any, policies: tuple[Path, Path]) -
     assert found["interval"][0] <= exact["value"] <= found["interval"][1]
 
 
-def test_clusters_of_another_layout_are_refused(run: Any, save: Any, tensors: Any) -> None:
-    axes = {key: tensors[key].view(8, 5, 12, 2) for key in ("loc", "scale")}
-    for same in (torch.arange(40) % 5, (torch.arange(40) % 5).view(8, 5)):
-        assert run("measure", save(**axes, clusters=same), "--json").exit_code == 0
-    done = run("measure", save(**axes, clusters=torch.arange(40).view(5, 8)))
-    assert done.exit_code == 2
-    assert "`clusters` laid out as the observations, (8, 5), got (5, 8)" in done.stderr
-
-
 def test_a_saved_team_needs_observations(run: Any, policies: tuple[Path, Path], save: Any, tmp_path: Path) -> None:
     team, seen = policies
     assert "`--observations`" in run("measure", team).stderr
     assert "`--observations`" in run("measure", team, "--observations", save(x=np.zeros(3))).stderr
+    assert "`--observations` to end in" in run("measure", team, "--observations", "obs.csv").stderr
     assert "`positions`" in run("measure", team, "--observations", seen, "--design", "knn:3").stderr
     (tmp_path / "empty").mkdir()
     assert "team.json" in run("measure", tmp_path / "empty", "--observations", seen).stderr

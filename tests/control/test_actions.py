@@ -8,7 +8,7 @@ from torch import distributions as D
 
 import graphsnd as gs
 from graphsnd.control.actions import CategoricalActions, NormalActions, TanhNormalActions, action_distribution
-from graphsnd.teams import CategoricalHead, DeterministicHead, GaussianHead, TanhNormalHead
+from graphsnd.teams import CategoricalHead, GaussianHead, TanhNormalHead
 
 
 @pytest.fixture
@@ -116,8 +116,3 @@ def test_distribution_and_behaviour_agree(generator: torch.Generator) -> None:
     logits = action_distribution(CategoricalHead(4), torch.zeros(3, N, 16, 4))
     assert isinstance(logits, CategoricalActions)
     assert action_distribution(TanhNormalHead(2), torch.zeros(3, N, 16, 4)).loc.shape == (3, N, 16, 2)
-
-
-def test_a_head_without_a_density_is_refused() -> None:
-    with pytest.raises(gs.InputError, match=r"density.*GaussianHead"):
-        action_distribution(DeterministicHead(2), torch.zeros(3, 2))

@@ -107,24 +107,6 @@ def test_a_trained_population_has_the_number_of_a_loop(algorithm: str, tmp_path:
     assert gs.measure(ModelTeam(loaded), rows).value == measured.value
 
 
-def test_the_callback_measures_on_the_buffers_of_all_models() -> None:
-    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
-
-    models = population("A2C", learning_rate=0.0)  # so that the policies stay those that were measured
-    callback = DiversityCallback(list(models.values()), observations=1000)
-    for model in models.values():
-        model.learn(32, callback=callback)
-    rows = [torch.tensor(model.rollout_buffer.observations).reshape(-1, 3) for model in models.values()]
-    assert [row["model"] for row in callback.rows] == ["0", "1", "2"]
-    assert len(torch.cat(rows)) == 96
-    assert callback.rows[-1]["snd"] == pytest.approx(by_hand("A2C", models, torch.cat(rows)), rel=1e-5)
-    assert model.logger.name_to_value["diversity/snd"] == callback.rows[-1]["snd"]
-    assert callback.rows[0]["snd"] == pytest.approx(gs.measure(ModelTeam(models), rows[0]).value, rel=1e-5)
-    stranger = population("A2C", 1)["m0"]
-    with pytest.raises(InputError, match="the model that learns"):
-        stranger.learn(32, callback=callback)
-
-
 class Counted(gymnasium.Env):
     """Observations that say which environment and episode they are of; episodes have 2 to 4 steps."""
 
@@ -180,7 +162,7 @@ def answer_in_training(model: Any, rows: Tensor) -> Any:
 @torch.no_grad()
 @pytest.mark.parametrize("algorithm", ["A2C", "TD3"])
 def test_each_model_normalises_by_its_own_statistics(algorithm: str) -> None:
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
     from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
 
@@ -215,17 +197,14 @@ def test_each_model_normalises_by_its_own_statistics(algorithm: str) -> None:
         ModelTeam(models)
     assert gs.measure(ModelTeam(models, normalize=True), rows).value == pytest.approx(expected, rel=1e-4)
     assert gs.measure(ModelTeam(models, normalize=False), rows).value == 0.0
-    # Where they act, they see the same.
-    seen = collect(lambda: far(30), models["30"], 5, deterministic=True)
-    with gymnasium.make("Pendulum-v1") as env:
-        shown, _ = env.reset(seed=0)
-        for row in seen.pooled:
-            assert np.allclose(row, 5 + 30 * shown, atol=1e-4)
-            loc = answer_in_training(models["30"], row[None])[0, :1]
-            shown, *_ = env.step(loc.float().numpy().clip(-2, 2))
-    stacked = VecFrameStack(VecNormalize(DummyVecEnv([lambda: far(1)])), 2)
-    with pytest.raises(InputError, match=r"VecNormalize\(VecFrameStack\(env\)\)"):
-        DiversityCallback([getattr(sb3, algorithm)("MlpPolicy", stacked, **options, **small)] * 2)
+    if algorithm == "TD3":  # where they act, they see the same
+        seen = collect(lambda: far(30), models["30"], 5)
+        with gymnasium.make("Pendulum-v1") as env:
+            shown, _ = env.reset(seed=0)
+            for row in seen.pooled:
+                assert np.allclose(row, 5 + 30 * shown, atol=1e-4)
+                loc = answer_in_training(models["30"], row[None])[0, :1]
+                shown, *_ = env.step(loc.float().numpy().clip(-2, 2))
 
 
 def test_models_of_different_kinds_are_compared_by_their_actions() -> None:
@@ -408,35 +387,27 @@ def test_images_and_dicts_have_the_number_of_a_loop(policy: str, algorithm: str)
     assert whose.value == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize(("algorithm", "most"), [("A2C", 16), ("TD3", 10)])
-def test_the_callback_measures_on_buffers_of_dicts(algorithm: str, most: int) -> None:
+def test_the_callback_measures_on_buffers_of_dicts() -> None:
     from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize, VecTransposeImage
 
     from graphsnd.integrations.sb3 import DiversityCallback
 
-    models = []
+    models, small = [], {"net_arch": [8], "features_extractor_kwargs": {"cnn_output_dim": 8}}
+    options = {"learning_rate": 0.0, "n_steps": 4, "device": "cpu"}
     for seed in range(2):
         env = VecNormalize(VecTransposeImage(DummyVecEnv([lambda: Scene(scene())] * 2)), norm_obs_keys=["speed"])
-        options = {"learning_rate": 0.0, "n_steps": 4} if algorithm == "A2C" else {**REPLAY, "learning_starts": 1000}
-        small = {"net_arch": [8], "features_extractor_kwargs": {"cnn_output_dim": 8}}
-        models.append(
-            getattr(sb3, algorithm)("MultiInputPolicy", env, **options, policy_kwargs=small, seed=seed, device="cpu")
-        )
-    callback = DiversityCallback(models, every=1, observations=most)
+        models.append(sb3.A2C("MultiInputPolicy", env, policy_kwargs={**small}, seed=seed, **options))
+    callback = DiversityCallback(models, every=1)
     for model in models:
         model.learn(8, callback=callback)
-    rows: dict[str, list[Any]] = {"camera": [], "kind": [], "speed": []}
+    seen = []
     for model in models:
-        buffer = model.rollout_buffer if algorithm == "A2C" else model.replay_buffer
-        for key, held in buffer.observations.items():
-            flat = (held if buffer.full else held[: buffer.pos]).reshape(-1, *model.observation_space[key].shape)
-            if key == "speed" and algorithm == "A2C":
-                flat = model.get_vec_normalize_env().unnormalize_obs({key: flat})[key]
-            rows[key].append(flat)
-    places = np.linspace(0, 15, most).round().astype(int)
-    shown = {key: np.concatenate(parts)[places].astype("f4") for key, parts in rows.items()}
+        shapes = model.observation_space.spaces
+        flat = {key: held.reshape(-1, *shapes[key].shape) for key, held in model.rollout_buffer.observations.items()}
+        seen.append(model.get_vec_normalize_env().unnormalize_obs(flat))
+    shown = {key: np.concatenate([part[key] for part in seen]).astype("f4") for key in seen[0]}
     answers = [by_framework(model, model.get_vec_normalize_env().normalize_obs(shown)) for model in models]
-    expected = float(BY_HAND[algorithm][1](*answers).mean())
+    expected = float(BY_HAND["A2C"][1](*answers).mean())
     assert callback.rows[-1]["snd"] == pytest.approx(expected, rel=1e-4)
     assert expected > 0
 
@@ -480,12 +451,13 @@ def test_recurrent_models_roll_their_own_memory_along_shared_sequences(policy: s
 
 def act_with_memory(env: Any, model: Any) -> None:
     """Compare what ``collect`` shows with the loop of sb3-contrib's documentation."""
-    seen = collect(env, model, 210, deterministic=True)  # 200 steps are an episode of Pendulum
+    seen = collect(env, model, 210)  # 200 steps are an episode of Pendulum
     row, _ = env.reset(seed=0)
+    torch.manual_seed(0)
     state, rows, over = None, [], False
     for _ in range(210):
         rows.append(row)
-        action, state = model.predict(row, state=state, episode_start=np.array([over]), deterministic=True)
+        action, state = model.predict(row, state=state, episode_start=np.array([over]))
         row, _, _, over, _ = env.step(action)
         row = env.reset()[0] if over else row
         state = None if over else state
@@ -510,12 +482,8 @@ def callback_of(models: Any) -> Any:
 
 
 BAD = {
-    "one model": (lambda: callback_of(population("A2C", 1)), "models"),
     "no model": (lambda: team_of({}), "policies"),
-    "names": (lambda: team_of(dict(zip((1, "1"), population("A2C", 2).values(), strict=True))), "models"),
-    "no policy": (lambda: team_of([object()]), "models"),
     "spaces": (lambda: team_of([population("A2C", 1)["m0"], population("PPO", 1)["m0"]]), "models"),
-    "actions of a memory": (lambda: team_of(recurrent(2), deterministic=True), "deterministic"),
     "callback of a memory": (lambda: callback_of(recurrent(2)), "models"),
     "memory of one": (lambda: team_of([*recurrent(1), population("A2C", 1)["m0"]]), "models"),
     "no sequences": (lambda: gs.measure(team_of(recurrent(2)), torch.zeros(5, 3)), "observations"),

@@ -12,7 +12,7 @@ from graphsnd.errors import InputError
 from graphsnd.rl import Task
 from graphsnd.rl.checkpoint import DESCRIPTION, load_checkpoint
 from graphsnd.rl.log import read_rows
-from graphsnd.teams.saved import OBSERVATIONS, TENSORS
+from graphsnd.teams.files import OBSERVATIONS, TENSORS
 
 
 def differences(folder: Path, reference: Path) -> list[str]:

@@ -6,15 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphsnd.teams import (
-    CategoricalHead,
-    DeterministicHead,
-    GaussianHead,
-    StackedMLP,
-    StackedTeam,
-    TanhNormalHead,
-    as_team,
-)
+from graphsnd.teams import CategoricalHead, GaussianHead, StackedMLP, StackedTeam, TanhNormalHead, as_team
 from graphsnd.teams.heads import Head
 from graphsnd.teams.team import Team
 
@@ -25,10 +17,7 @@ HEADS: dict[str, Callable[[], Head]] = {
     "gaussian, unsquashed": lambda: GaussianHead(2, batch=(N,), mean="identity"),
     "gaussian, network scale": lambda: GaussianHead(2, mean="identity", scale="network"),
     "tanh-normal": lambda: TanhNormalHead(2),
-    "tanh-normal before tanh": lambda: TanhNormalHead(2, squashed=False),
     "categorical": lambda: CategoricalHead(3),
-    "deterministic": lambda: DeterministicHead(2),
-    "deterministic, tanh": lambda: DeterministicHead(2, mean="tanh"),
 }
 
 

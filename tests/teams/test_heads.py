@@ -7,11 +7,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd.behavior.behavior import embed
-from graphsnd.teams import (
-    DeterministicHead,
-    GaussianHead,
-    TanhNormalHead,
-)
+from graphsnd.teams import GaussianHead, TanhNormalHead
 from graphsnd.teams.heads import biased_softplus
 
 from .conftest import FEATURES, HEADS, N, stacked
@@ -51,19 +47,17 @@ def test_bounds_in_closed_form() -> None:
     head.log_std.data[2] = 0.0
     expected = math.sqrt(2 * 2**2 + 2 * (math.exp(2) - 0.5) ** 2)
     assert head.bound(gs.Wasserstein(), low, high) == pytest.approx(expected, rel=1e-4)
-    assert DeterministicHead(2, mean="tanh").bound(gs.Wasserstein(), low, high) == pytest.approx(
-        2 * math.sqrt(2), rel=1e-4
-    )
     assert TanhNormalHead(1).bound(gs.Wasserstein(), low, high) == pytest.approx(2, rel=1e-4)
     # Two agents with outputs in [0, 1] and [3, 5]: at most 5 apart in each of two dimensions.
     low, high = torch.tensor([[0.0, 0.0], [3.0, 3.0]]).double(), torch.tensor([[1.0, 1.0], [5.0, 5.0]]).double()
-    assert DeterministicHead(2).bound(gs.Wasserstein(), low, high) == pytest.approx(5 * math.sqrt(2), rel=1e-4)
+    plain = GaussianHead(2, batch=(2,), mean="identity")
+    assert plain.bound(gs.Wasserstein(), low, high) == pytest.approx(5 * math.sqrt(2), rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", list(HEADS))
 def test_relu_networks_are_bounded_only_by_what_the_head_squashes(kind: str, generator: torch.Generator) -> None:
     team = stacked(kind, generator, activation="relu")
-    bounded = kind in ("gaussian", "tanh-normal", "categorical", "deterministic, tanh")
+    bounded = kind in ("gaussian", "tanh-normal", "categorical")
     distance = gs.TotalVariation() if kind == "categorical" else gs.Wasserstein()
     assert (team.bound(distance) is not None) == bounded
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from csv import writer
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -18,9 +18,6 @@ import graphsnd
 from graphsnd.cli.options import AsJson, check_output, list_written, plain_warnings, steps
 from graphsnd.errors import InputError, check_choice, check_integer, printable
 from graphsnd.files import write_whole
-
-if TYPE_CHECKING:
-    pass
 
 COLUMNS = ("run", "iteration", "SND", "low", "high")
 Row = tuple[str, int, float, float | None, float | None]
@@ -168,7 +165,7 @@ def measure_teams(
         options: Options of :func:`graphsnd.measure`.
     """
     from graphsnd.cli.files import read_team
-    from graphsnd.teams.saved import OBSERVATIONS
+    from graphsnd.teams.files import OBSERVATIONS
 
     beside = [team / OBSERVATIONS for team in teams if (team / OBSERVATIONS).is_file()]
     if observations is None and not beside:
@@ -209,7 +206,7 @@ def _show_teams(rows: list[Row], shown: Path, png: Path | None, path: Path | Non
         typer.echo(json.dumps({"checkpoints": about, "observations": shown.name}))
         return
     cells = [(*map(str, row[:2]), *("" if one is None else f"{one:.6g}" for one in row[2:])) for row in rows]
-    note = "low, high: interval for SND on other observations like these"
+    note = "low, high: for other observations like these"
     Console(highlight=False).print(table(COLUMNS, cells, align="<>", caption=note))
     list_written(one for one in (path, png) if one is not None)
 
@@ -224,7 +221,7 @@ def _draw_teams(rows: list[Row], png: Path) -> None:
     for row in rows:
         runs.setdefault(row[0], []).append(row)
     bands = {name: np.array([row[2:] for row in mine], dtype=float).T for name, mine in runs.items()}
-    with styled_figure(3.9, 3.0) as figure:
+    with styled_figure(4.8, 3.6) as figure:
         steps = {name: [row[1] for row in mine] for name, mine in runs.items()}
         plots.over_time(steps, bands, ax=figure.subplots(), summary=tuple)
     save_png(figure, png)

@@ -14,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphsnd.errors import InputError
 from graphsnd.teams import CategoricalHead, GaussianHead, TanhNormalHead
 from graphsnd.teams.heads import Head
 
@@ -158,9 +157,6 @@ def action_distribution(head: Head, output: Tensor) -> ActionDistribution:
         head: How outputs of a :class:`~graphsnd.teams.StackedMLP` are read.
         output: ``[*batch, rows, outputs]``.
 
-    Raises:
-        InputError: For a head whose actions have no density.
-
     Example:
         >>> action_distribution(GaussianHead(2), torch.zeros(16, 2)).mode().shape
         torch.Size([16, 2])
@@ -169,6 +165,5 @@ def action_distribution(head: Head, output: Tensor) -> ActionDistribution:
         return CategoricalActions(output)
     if isinstance(head, GaussianHead):
         return NormalActions(*head.moments(output))
-    if isinstance(head, TanhNormalHead):
-        return TanhNormalActions(*head.moments(output))
-    raise InputError("head", "with a density, to be trained by policy gradients", head.name, "Use GaussianHead.")
+    assert isinstance(head, TanhNormalHead)
+    return TanhNormalActions(*head.moments(output))

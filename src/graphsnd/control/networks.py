@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein
 from graphsnd.errors import InputError, check_choice, plural, shape_of
-from graphsnd.teams import saved
+from graphsnd.teams import files
 from graphsnd.teams.heads import biased_softplus, diagonal, squash_normal
 from graphsnd.teams.stacked import StackedMLP, run_all, run_chosen
 from graphsnd.teams.team import Team
@@ -161,11 +161,11 @@ class ControlledTeam(Team):
 
 def _build_controlled(entry: dict[str, Any], tensors: dict[str, Tensor]) -> ControlledTeam:
     """Return a controlled team of the description in its file and its tensors."""
-    shared, deviations = (saved.build_network(entry[name], tensors, name) for name in ("shared", "deviations"))
+    shared, deviations = (files.build_network(entry[name], tensors, name) for name in ("shared", "deviations"))
     if not isinstance(entry["squashed"], bool):
         raise ValueError("squashed, which is neither true nor false")
     options = {key: entry[key] for key in ("kind", "squashed")}
     return ControlledTeam(shared, deviations, tensors["scale"], **options, about=dict(entry["about"]))
 
 
-saved.BUILDERS["deviations"] = _build_controlled
+files.BUILDERS["deviations"] = _build_controlled

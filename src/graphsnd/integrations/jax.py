@@ -91,8 +91,6 @@ def _flatten(answer: Any) -> dict[str, Any]:
         got = f"keys {sorted(answer)}" if isinstance(answer, Mapping) else type(answer).__name__
         raise InputError("apply", f"to answer with {known}", got)
     shape = next(iter(answer.values())).shape
-    if len(shape) != 2:
-        raise InputError("apply", "to answer with shape [observations, actions]", f"{next(iter(answer))} of {shape}")
     return {key: jax.numpy.broadcast_to(part, shape) for key, part in answer.items()}
 
 
@@ -106,8 +104,6 @@ def stack(params: Sequence[Any]) -> Any:
         >>> stack([{"w": jax.numpy.zeros(3)}, {"w": jax.numpy.ones(3)}])["w"].shape
         (2, 3)
     """
-    if not params:
-        raise InputError("params", "to hold at least one pytree", "none")
     return jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *params)
 
 
@@ -122,7 +118,7 @@ def nnx_team(
         feature_dims: As in :class:`JaxTeam`.
 
     Raises:
-        InputError: For an empty list, and modules that differ in more than their parameters.
+        InputError: For modules that differ in more than their parameters.
 
     Example:
         >>> from flax import nnx
@@ -132,8 +128,6 @@ def nnx_team(
     """
     nnx = require("flax.nnx", "flax")
     held = list(modules.values() if isinstance(modules, Mapping) else modules)
-    if not held:
-        raise InputError("modules", "to hold at least one", "none")
     quiet = {"deterministic": True, "use_running_average": True, "raise_if_not_found": False}
     graphs, states = zip(*(nnx.split(nnx.view(module, **quiet)) for module in held), strict=True)
     if any(graph != graphs[0] for graph in graphs):

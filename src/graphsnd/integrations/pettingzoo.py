@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.distributions import ComposeTransform, Distribution, Independent, TransformedDistribution
+from torch import distributions as D
 
 from graphsnd.behavior import Categorical, Deterministic, Gaussian
-from graphsnd.errors import InputError, as_tensor, check_integer, describe, shape_of
+from graphsnd.errors import InputError, as_tensor, describe, shape_of
 from graphsnd.integrations.spaces import map_parts
 from graphsnd.teams.answers import ask
 from graphsnd.teams.policies import Policy
@@ -76,8 +76,6 @@ def collect(
     policies: Mapping[str, Policy | None] | Sequence[Policy | None] | Policy | None,
     steps: int,
     seed: int = 0,
-    *,
-    deterministic: bool = False,
 ) -> Collected:
     """Step an environment with the policies of a team, and return what its agents observed.
 
@@ -93,7 +91,6 @@ def collect(
             is one.
         steps: Steps of the environment: of all agents in a parallel one, of one agent in an AEC environment.
         seed: Seed of the environment's first reset and of all draws. Global random state is left as it was.
-        deterministic: Whether distributions act by their mean, that before a tanh, or most probable action: no draws.
 
     Returns:
         Observations as float32, by agent and pooled, with their episodes. Where they are a dict of ``observation`` and
@@ -108,18 +105,14 @@ def collect(
         >>> seen.pooled.shape, seen.by_agent["b"].shape
         (torch.Size([100, 4]), torch.Size([50, 4]))
     """
-    steps = check_integer("steps", steps, "to be an integer, at least 1", low=1)
-    seed = check_integer("seed", seed, "to be an integer in 0 .. 2**63 - 1", low=0)
     env = env() if callable(env) and (isinstance(env, type) or not hasattr(env, "reset")) else env
     if hasattr(env, "num_envs") or not all(hasattr(env, name) for name in ("reset", "step", "action_space")):
         fix = "For example: mpe2.simple_spread_v3.parallel_env(), or lambda: gymnasium.make('CartPole-v1')."
         raise InputError("env", "to be one PettingZoo or Gymnasium environment, or a function that makes it", env, fix)
     single = not callable(env.action_space)
     held = _by_name(policies, None if single else list(env.possible_agents))
-    if not held:
-        raise InputError("policies", "with one for each agent", "none", "For random actions: None.")
     run = _run_single if single else _run_aec if hasattr(env, "agent_iter") else _run_parallel
-    recorder = _Recorder(env, held, seed, deterministic)
+    recorder = _Recorder(env, held, seed)
     # Policies draw from torch's generator, and models of Stable-Baselines3 from NumPy's too.
     state = np.random.get_state()
     try:
@@ -141,16 +134,14 @@ def _by_name(policies: Any, agents: list[str] | None) -> dict[str, Any]:
     if not isinstance(policies, Sequence | nn.ModuleList):
         return dict.fromkeys(["0"] if agents is None else agents, policies)
     names = list(map(str, range(len(policies)))) if agents is None else agents
-    if len(policies) != len(names):
-        raise InputError("policies", f"with one for each of {', '.join(names)}", f"a list of {len(policies)}")
     return dict(zip(names, policies, strict=True))
 
 
 class _Recorder:
     """Lets policies act, and keeps what they were shown."""
 
-    def __init__(self, env: Any, policies: dict[str, Any], seed: int, deterministic: bool) -> None:
-        self.env, self.policies, self.seed, self.deterministic = env, policies, seed, deterministic
+    def __init__(self, env: Any, policies: dict[str, Any], seed: int) -> None:
+        self.env, self.policies, self.seed = env, policies, seed
         self.rows: dict[str, list[Any]] = {}
         self.episodes: dict[str, list[int]] = {}
         self.episode = -1
@@ -170,22 +161,17 @@ class _Recorder:
         masked = isinstance(given, Mapping) and "action_mask" in given
         mask = given["action_mask"] if masked else (info or {}).get("action_mask")
         seen = map_parts(np.asarray, given.get("observation", given) if masked else given)
-        if any(part.dtype.kind not in "biuf" for part in (seen.values() if isinstance(seen, dict) else [seen])):
-            raise InputError("env", "with observations that are arrays of numbers, or a dict of them", describe(given))
         self.rows.setdefault(agent, []).append(_to_tensors(seen))
         self.episodes.setdefault(agent, []).append(self.episode)
-        if agent not in self.policies:
-            fix = f'For random actions: {{..., "{agent}": None}}.'
-            raise InputError("policies", f"with an entry for {agent!r}", ", ".join(map(repr, self.policies)), fix)
         policy = self.policies[agent]
         if policy is None:
             return space.sample() if mask is None else space.sample(mask)
         if hasattr(policy, "predict"):
             return _fit(self._predict(agent, policy, seen), space, agent)
         answer = as_tensor(ask(policy, map_parts(lambda part: part.unsqueeze(0), _to_tensors(seen)), agent))
-        action = _draw(answer, mask, agent, self.deterministic)[0].cpu().numpy()
-        each = answer.base_dist if isinstance(answer, Independent) else answer
-        if isinstance(each, Categorical | torch.distributions.Categorical):
+        answer = answer.base_dist if isinstance(answer, D.Independent) else answer
+        action = _draw(answer, mask, agent)[0].cpu().numpy()
+        if isinstance(answer, Categorical | D.Categorical):
             action = action + getattr(space, "start", 0)  # they count from the first action
         return _fit(action, space, agent)
 
@@ -194,9 +180,9 @@ class _Recorder:
         normalizer = getattr(model, "get_vec_normalize_env", lambda: None)()
         shown = seen if normalizer is None else normalizer.normalize_obs(seen)
         if not hasattr(getattr(model, "policy", None), "lstm_actor"):
-            return np.asarray(model.predict(shown, deterministic=self.deterministic)[0])
-        state = self.states.get(agent)  # of sb3-contrib: recurrent
-        action, self.states[agent] = model.predict(shown, state=state, deterministic=self.deterministic)
+            return np.asarray(model.predict(shown)[0])
+        # The state is of sb3-contrib: recurrent.
+        action, self.states[agent] = model.predict(shown, state=self.states.get(agent))
         return np.asarray(action)
 
 
@@ -254,30 +240,24 @@ def _fit(action: Any, space: Any, agent: str) -> Any:
     raise InputError("policies", f"to answer with actions of {space} for {agent!r}", describe(action), fix)
 
 
-def _draw(answer: Any, mask: Any, agent: str, deterministic: bool) -> Tensor:
+def _draw(answer: Any, mask: Any, agent: str) -> Tensor:
     """Return the action of an answer to one observation, ``[1, actions]`` or, discrete, ``[1]``."""
     if isinstance(answer, Deterministic):
         answer = answer.actions
-    if isinstance(answer, Gaussian):
-        answer = (answer.loc, answer.scale)
-    if isinstance(answer, tuple) and len(answer) == 2:
-        answer = torch.distributions.Normal(*answer)
-    if isinstance(answer, Categorical | torch.distributions.Categorical) and answer.probs.dim() == 2:
-        probs = answer.probs
-        if mask is not None:
-            legal = torch.as_tensor(mask).to(probs).expand_as(probs)
-            probs = probs * legal
-            probs = torch.where(probs.sum(-1, keepdim=True) > 0, probs, legal)  # where it has no legal action in mind
-        return probs.argmax(-1) if deterministic else torch.multinomial(probs, 1).squeeze(-1)
-    if isinstance(answer, Categorical):
-        answer = torch.distributions.Categorical(answer.probs)
-    each = answer.base_dist if isinstance(answer, Independent) else answer
-    if isinstance(each, TransformedDistribution) and deterministic:  # after a tanh: torch has no mean of it
-        return ComposeTransform(each.transforms)(each.base_dist.mean)
-    if getattr(each, "has_enumerate_support", False):  # discrete, several actions; not all distributions have a support
-        return (answer.mode.nan_to_num() if deterministic else answer.sample()).long()
-    if isinstance(answer, Distribution):
-        return answer.mean if deterministic else answer.sample()
+    elif isinstance(answer, Gaussian):
+        answer = D.Normal(answer.loc, answer.scale)
+    elif isinstance(answer, tuple) and len(answer) == 2:
+        answer = D.Normal(*answer)
+    elif isinstance(answer, Categorical):
+        answer = D.Categorical(answer.probs)
+    if isinstance(answer, D.Categorical) and mask is not None:
+        legal = torch.as_tensor(mask).to(answer.probs).expand_as(answer.probs)
+        probs = answer.probs * legal
+        answer = D.Categorical(torch.where(probs.sum(-1, keepdim=True) > 0, probs, legal))  # no legal action in mind
+    if isinstance(answer, D.Distribution):
+        # Not all distributions have a support; those of discrete actions draw floats too.
+        drawn = answer.sample()
+        return drawn.long() if answer.has_enumerate_support else drawn
     if not isinstance(answer, Tensor) or len(answer) != 1:
         got = shape_of(answer) if isinstance(answer, Tensor) else type(answer).__name__
         raise InputError("policies", f"to answer one observation of {agent!r} with an action or a distribution", got)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Deterministic, from_distribution
-from graphsnd.errors import InputError, describe, require
+from graphsnd.errors import InputError, require
 from graphsnd.integrations.probe import Probe
 from graphsnd.integrations.spaces import SpacesTeam, read_actions, split_parts, squash
 
@@ -44,7 +44,7 @@ class ModuleTeam(SpacesTeam):
         squashed: Whether SAC is compared after its tanh, or before it.
 
     Raises:
-        InputError: For something that is no module, modules with different spaces, and recurrent modules beside others.
+        InputError: For modules with different spaces, and recurrent modules beside others.
 
     Example:
         >>> team = ModuleTeam(algorithm.env_runner.module)  # doctest: +SKIP
@@ -53,14 +53,10 @@ class ModuleTeam(SpacesTeam):
 
     def __init__(self, modules: Any, *, squashed: bool = True) -> None:
         named = modules if isinstance(modules, Mapping) else dict(sorted(getattr(modules, "items", dict)()))
-        for name, module in named.items():
-            if not isinstance(module, nn.Module) or not hasattr(module, "forward_inference"):
-                raise InputError("modules", "to be RLModules of PyTorch", f"{describe(module)} for {name!r}")
         spaces = {name: (module.observation_space, module.action_space) for name, module in named.items()}
-        fix = "Choose those that are alike: ModuleTeam({name: module, ...}), DiversityCallback(modules=[name, ...])."
         policies = [_Policy(module, squashed) for module in named.values()]
         recurrent = {name: module.is_stateful() for name, module in named.items()}
-        super().__init__("modules", spaces, policies, squashed=squashed, recurrent=recurrent, fix=fix)
+        super().__init__("modules", spaces, policies, squashed=squashed, recurrent=recurrent)
 
 
 class _Policy(nn.Module):
@@ -78,7 +74,7 @@ class _Policy(nn.Module):
         answer = self.module.forward_inference(given)
         if "action_dist_inputs" in answer:
             return self._read(self.module.get_inference_action_dist_cls().from_logits(answer["action_dist_inputs"]))
-        return read_actions(answer["actions"], self.module.action_space, "modules")
+        return read_actions(answer["actions"], self.module.action_space)
 
     def _read(self, distribution: Any) -> Behavior:
         if hasattr(distribution, "low"):  # a squashed Gaussian, of which it keeps the Gaussian
@@ -88,10 +84,7 @@ class _Policy(nn.Module):
             return from_distribution([part._dist for part in distribution._cats])
         if isinstance(getattr(distribution, "_dist", None), D.Distribution):
             return from_distribution(distribution._dist)
-        if hasattr(distribution, "loc"):
-            return Deterministic(distribution.loc)
-        known = "a categorical, Gaussian, squashed Gaussian or deterministic distribution"
-        raise InputError("modules", f"with {known}", type(distribution).__name__)
+        return Deterministic(distribution.loc)
 
 
 def load_team(checkpoint: str | os.PathLike[str], *, squashed: bool = True) -> ModuleTeam:
@@ -104,19 +97,12 @@ def load_team(checkpoint: str | os.PathLike[str], *, squashed: bool = True) -> M
             ``rl_module`` in it.
         squashed: As in :class:`ModuleTeam`.
 
-    Raises:
-        InputError: For a folder that holds no modules.
-
     Example:
         >>> print(graphsnd.measure(load_team(algorithm.save_to_path()), observations))  # doctest: +SKIP
     """
-    folder = Path(checkpoint)
+    folder = Path(checkpoint).resolve()
     inner = folder / "learner_group" / "learner" / "rl_module"
-    folder = inner if inner.is_dir() else folder
-    if not (folder / "class_and_ctor_args.pkl").is_file():
-        fix = "Pass what algorithm.save_to_path() returned."
-        raise InputError("checkpoint", "to be the folder of an RLlib checkpoint", repr(str(checkpoint)), fix)
-    modules = MultiRLModule.from_checkpoint(folder.resolve())
+    modules = MultiRLModule.from_checkpoint(inner if inner.is_dir() else folder)
     return ModuleTeam(modules if hasattr(modules, "items") else {folder.name: modules}, squashed=squashed)
 
 
@@ -153,8 +139,6 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
             if name not in env_runner.module:
                 raise InputError("modules", f"among {', '.join(env_runner.module.keys())}", repr(name))
         for episode in samples:
-            if not hasattr(episode, "agent_episodes"):
-                raise InputError("config", "with several agents", "an environment for one: diversity is of a team")
             self._steps += len(episode)
             for agent, part in episode.agent_episodes.items():
                 name = episode.module_for(agent)

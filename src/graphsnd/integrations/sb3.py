@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 from graphsnd.behavior import Behavior, from_distribution
-from graphsnd.errors import InputError, describe, require
+from graphsnd.errors import InputError, require
 from graphsnd.integrations.probe import Probe
 from graphsnd.integrations.spaces import SpacesTeam, by_name, map_parts, read_actions, split_parts, squash
 from graphsnd.teams.answers import map_tensors
@@ -48,8 +48,7 @@ class ModelTeam(SpacesTeam):
             environment, and each model normalises them by its own statistics. False: they are normalised already.
 
     Raises:
-        InputError: For an empty population, something that is no model, different spaces, recurrent models beside
-            others or by their actions, and a ``VecNormalize`` without ``normalize``.
+        InputError: For different spaces, recurrent models beside others, and a ``VecNormalize`` without ``normalize``.
 
     Example:
         >>> import gymnasium, torch, graphsnd as gs
@@ -69,16 +68,11 @@ class ModelTeam(SpacesTeam):
     ) -> None:
         held = by_name(models)
         for name, model in held.items():
-            if not isinstance(getattr(model, "policy", None), nn.Module):
-                fix = 'For example: PPO.load("scout.zip").'
-                raise InputError("models", "to be models of Stable-Baselines3", f"{describe(model)} for {name!r}", fix)
             if normalize is not False and _normalizer(model) and not normalize:
                 fix = "True: each model normalises observations of the environment. False: they are normalised already."
                 raise InputError("normalize", f"to be given, as {name!r} was trained with a VecNormalize", None, fix)
         policies = [_Policy(model, deterministic, squashed, bool(normalize)) for model in held.values()]
         recurrent = {name: hasattr(model.policy, "lstm_actor") for name, model in held.items()}
-        if deterministic and any(recurrent.values()):
-            raise InputError("deterministic", "to be False for recurrent models", deterministic)
         own = {name: (policy.space, policy.actions) for name, policy in zip(held, policies, strict=True)}
         super().__init__("models", own, policies, squashed=squashed, recurrent=recurrent)
 
@@ -122,7 +116,7 @@ class _Policy(nn.Module):
         # In the units of the action space, and clipped to it.
         arrays = map_parts(lambda part: part.cpu().numpy(), shown)
         action = torch.as_tensor(self.policy.predict(arrays, deterministic=True, **masks)[0])
-        return read_actions(action, self.actions, "models")
+        return read_actions(action, self.actions)
 
     def _read(self, distribution: Any, *, to_range: bool) -> Behavior:
         # Of torch, before the tanh; MaskablePPO has several of them under another name.
@@ -137,13 +131,7 @@ class _Policy(nn.Module):
 def _normalizer(model: Any) -> Any:
     """Return the ``VecNormalize`` that makes the observations of a model; None where they are the environment's."""
     normalizer = getattr(model, "get_vec_normalize_env", lambda: None)()
-    if normalizer is None or not normalizer.norm_obs:
-        return None
-    seen, made, keys = model.observation_space, normalizer.observation_space, normalizer.norm_obs_keys
-    if any(seen[key].shape != made[key].shape for key in keys) if keys else seen.shape != made.shape:
-        fix = "Write VecNormalize(VecFrameStack(env)), or pass normalised observations to ModelTeam(normalize=False)."
-        raise InputError("models", f"with a VecNormalize of what they observe, {seen}", made, fix)
-    return normalizer
+    return normalizer if normalizer is not None and normalizer.norm_obs else None
 
 
 class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
@@ -175,8 +163,6 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
     ) -> None:
         super().__init__()
         self.models, self.team = by_name(models), ModelTeam(models, normalize=True)
-        if len(self.models) < 2:
-            raise InputError("models", "to be at least two", len(self.models), "Diversity needs a pair.")
         self.team.refuse_memory("models")
         self.probe = Probe(every, observations, **options)
 

@@ -26,11 +26,10 @@ class SpacesTeam(PoliciesTeam):
         spaces: By name, the observation space and the action space of each.
         policies: In the same order.
         squashed: As in :class:`~graphsnd.teams.policies.PoliciesTeam`.
-        fix: What to do where spaces differ.
         recurrent: By name, whether a policy has a memory. It is then given sequences ``[batch, time, features]``.
 
     Raises:
-        InputError: For different spaces, observations that are no arrays, and recurrent policies beside others.
+        InputError: For different spaces, and recurrent policies beside others.
     """
 
     def __init__(
@@ -41,16 +40,15 @@ class SpacesTeam(PoliciesTeam):
         *,
         squashed: bool,
         recurrent: Mapping[str, bool],
-        fix: str = "",
     ) -> None:
         if len({str(pair) for pair in spaces.values()}) > 1:
             got = ", ".join(f"{name}: {seen} and {done}" for name, (seen, done) in spaces.items())
-            raise InputError(argument, "with the same spaces", got, fix)
+            raise InputError(argument, "with the same spaces", got, "Choose those that are alike.")
         self.space: Any = next((seen for seen, _ in spaces.values()), None)
-        seen = read_space(self.space, argument) if spaces else None
+        seen = read_space(self.space) if spaces else None
         if len(set(recurrent.values())) > 1:
             got = ", ".join(f"{name}: {'recurrent' if one else 'not recurrent'}" for name, one in recurrent.items())
-            raise InputError(argument, "that are all recurrent, or none of them", got, fix)
+            raise InputError(argument, "that are all recurrent, or none of them", got)
         rank = max(1, seen.dims) if isinstance(seen, Part) else 1
         super().__init__(policies, squashed=squashed, feature_dims=rank, whole=any(recurrent.values()))
         if isinstance(seen, Parts):
@@ -94,34 +92,26 @@ def split_parts(space: Any, rows: Tensor) -> Any:
     return rows if space.shape else read_space(space).split(rows)
 
 
-def read_space(space: Any, argument: str = "space") -> Any:
+def read_space(space: Any) -> Any:
     """Return a Dict or Tuple as :class:`~graphsnd.teams.parts.Parts`, and any other space as one part."""
     inner = getattr(space, "spaces", None)
     if inner is not None:
         named = dict(inner if isinstance(inner, Mapping) else enumerate(inner))
-        parts = Parts({key: read_space(part, argument) for key, part in named.items()})
+        parts = Parts({key: read_space(part) for key, part in named.items()})
         parts.ordered = not isinstance(inner, Mapping)
         return parts
-    if space.shape is None:
-        raise InputError(argument, "that observe arrays, or a Dict or Tuple of them", space)
     return Part(space.shape, torch.from_numpy(np.zeros(0, space.dtype)).dtype if space.dtype.kind in "iu" else None)
 
 
 def by_name(given: Mapping[Any, Any] | Sequence[Any]) -> dict[str, Any]:
     """Return a dict with the names as strings; those of a list are 0, 1, ..."""
-    pairs = given.items() if isinstance(given, Mapping) else enumerate(given)
-    named = {str(name): one for name, one in pairs}
-    if len(named) < len(given):
-        raise InputError("models", "with names that differ as strings", ", ".join(map(repr, given)))
-    return named
+    return {str(name): one for name, one in (given.items() if isinstance(given, Mapping) else enumerate(given))}
 
 
-def read_actions(actions: Tensor, space: Any, argument: str) -> Behavior:
+def read_actions(actions: Tensor, space: Any) -> Behavior:
     """Return actions without chance, ``[observations, ...]``, as a behaviour; discrete ones as certain choices."""
     if hasattr(space, "low"):
         return Deterministic(actions.flatten(1))
-    if not hasattr(space, "n") or actions.dim() != 1:
-        raise InputError(argument, "with Discrete or Box actions to compare actions", space)
     return Categorical(probs=nn.functional.one_hot(actions.long(), int(space.n)).float())
 
 

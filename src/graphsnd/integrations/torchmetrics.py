@@ -15,7 +15,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import as_distance
-from graphsnd.errors import InputError, check_type, require
+from graphsnd.errors import InputError, require
 from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.graphs import Graph
 from graphsnd.metric.diversity import graph_snd, snd
@@ -23,8 +23,6 @@ from graphsnd.metric.diversity import graph_snd, snd
 __all__ = ["SystemNeuralDiversity"]
 
 Metric = require("torchmetrics", "torchmetrics").Metric
-COMMON = ("number of agents", "family and distance", "names of agents")  # what all updates must have in common
-NONE = -(2**32)  # below all numbers that stand for these, and below their negatives
 
 
 class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
@@ -48,17 +46,15 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     plot_lower_bound = 0.0
     total: Tensor  # sum over observations, float64
     observations: Tensor  # int64
-    common: Tensor  # int64 [3, 2], the most over batches of numbers for these, and of their negatives
+    common: Tensor  # int64 [2], the most over batches of a number for agents, family and distance, and of its negative
     fingerprint: Tensor  # int64 [32], of graph and distance
 
     def __init__(self, distance: Distance | None = None, *, graph: Graph | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if graph is not None:
-            check_type("graph", graph, Graph, "to be a Graph", "For example: graphsnd.graphs.circulant(16, 4).")
         self.distance, self.graph = distance, graph
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("observations", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
-        self.add_state("common", torch.full((len(COMMON), 2), NONE), dist_reduce_fx="max")
+        self.add_state("common", torch.full((2,), -(2**32)), dist_reduce_fx="max")  # below both
         # A MetricCollection takes metrics for one whose states are close after the first batch, as all are on identical
         # agents, and never updates the others again. Single bytes, because close means within 1e-5 of a number.
         sha = hashlib.sha256(repr((type(self), distance, fingerprint(graph))).encode())
@@ -69,10 +65,8 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         distance = as_distance(behavior, self.distance)
         self.total = self.total + (self.mean(behavior) * behavior.observations).to(self.total)
         self.observations = self.observations + behavior.observations
-        named = (crc32(repr(each).encode()) for each in ((type(behavior).__name__, distance), behavior.names))
-        own = torch.tensor([[number, -number] for number in (behavior.agents, *named)])
-        if not behavior.named:
-            own[2] = NONE  # which goes with any names
+        number = crc32(repr((behavior.names, type(behavior).__name__, distance)).encode())
+        own = torch.tensor([number, -number])
         self.common = self.common.maximum(own.to(self.common.device, non_blocking=True))
 
     def compute(self) -> Tensor:
@@ -86,11 +80,9 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
             raise InputError("behavior", "in at least one update", "none", "Call update first.")
         self._check_fingerprint()
         # Here and not in update: this also sees forward and other ranks, and update does not wait for a GPU.
-        for what, (most, fewest) in zip(COMMON, self.common.tolist(), strict=True):
-            if -fewest < most:
-                got = f"{-fewest} to {most} agents" if what == COMMON[0] else "several"
-                fix = "Make a metric for each, or call reset between them."
-                raise InputError("behavior", f"of the same {what} in all updates", got, fix)
+        if int(self.common.sum()):
+            fix = "Make a metric for each, or call reset between them."
+            raise InputError("behavior", "of the same agents, family and distance in all updates", "several", fix)
         return self.total / self.observations
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:

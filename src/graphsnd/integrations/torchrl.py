@@ -5,6 +5,7 @@ Needs ``torchrl`` and ``tensordict``. See ``docs/torchrl.md``.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,10 +16,11 @@ from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian
 from graphsnd.behavior.distributions import read_distribution
 from graphsnd.errors import InputError, require
 from graphsnd.integrations.probe import Probe
-from graphsnd.integrations.torchrl_env import WorldEnv as WorldEnv
+from graphsnd.rl.worlds import World
+from graphsnd.rl.worlds.world import Discrete
 from graphsnd.teams.answers import evaluation_mode, map_tensors, tensors_of
 from graphsnd.teams.joint import JointTeam
-from graphsnd.teams.parts import by_dims
+from graphsnd.teams.parts import Part, Parts
 from graphsnd.teams.team import Team
 
 __all__ = ["ActorTeam", "DiversityCallback", "WorldEnv"]
@@ -26,6 +28,8 @@ __all__ = ["ActorTeam", "DiversityCallback", "WorldEnv"]
 tensordict = require("tensordict", "torchrl")
 MultiAgentNetBase = require("torchrl.modules.models.multiagent", "torchrl").MultiAgentNetBase
 TrainerHookBase = require("torchrl.trainers", "torchrl").TrainerHookBase
+specs = require("torchrl.data", "torchrl")
+EnvBase = require("torchrl.envs", "torchrl").EnvBase
 
 
 class KeyedTeam(Team):
@@ -39,10 +43,8 @@ class KeyedTeam(Team):
 
     def _read_at(self, keys: Sequence[Any], feature_dims: int | Mapping[Any, int]) -> None:
         dims = feature_dims if isinstance(feature_dims, Mapping) else dict.fromkeys(keys or [()], feature_dims)
-        if isinstance(feature_dims, Mapping) and not dims.keys() <= set(keys):
-            raise InputError("feature_dims", f"by what the actor reads, {list(keys)}", list(dims))
         self.observation_keys = tuple(keys)
-        self.parts = by_dims({key: dims.get(key, 1) for key in keys}) if len(keys) > 1 else None
+        self.parts = Parts({key: Part(dims.get(key, 1)) for key in keys}) if len(keys) > 1 else None
         self.feature_dims = 1 if self.parts else next(iter(dims.values()), 1)
 
     def join_parts(self, observations: Any) -> Any:
@@ -74,7 +76,7 @@ class ActorTeam(KeyedTeam, JointTeam):
     action: total variation is the share of observations on which two agents choose differently.
 
     Args:
-        actor: A ``ProbabilisticActor``, also beside a value (``ActorValueOperator``), a ``TensorDictModule`` or
+        actor: A ``ProbabilisticActor`` (of an ``ActorValueOperator`` its policy operator), a ``TensorDictModule`` or
             ``TensorDictSequential`` that puts out an action, a ``loc`` and ``scale``, ``logits``, ``probs`` or action
             values; or a ``MultiAgentMLP`` that puts out actions. It may read several keys, such as pixels, a vector and
             an action mask, and must not be centralised or recurrent.
@@ -110,10 +112,7 @@ class ActorTeam(KeyedTeam, JointTeam):
         weights: Mapping[str, float] | None = None,
         feature_dims: int | Mapping[Any, int] = 1,
     ) -> None:
-        if not hasattr(actor, "modules"):
-            fix = "For functions: graphsnd.evaluate([policy, ...], observations), one policy per agent."
-            raise InputError("actor", "to be a TorchRL actor or a MultiAgentMLP", type(actor).__name__, fix)
-        actor = find_policy(actor)
+        check_policy(actor)
         networks = [module for module in actor.modules() if isinstance(module, MultiAgentNetBase)]
         if any(network.centralized for network in networks):
             fix = "Centralised networks see all agents at once: there is no answer to one observation."
@@ -162,9 +161,6 @@ class DiversityCallback(TrainerHookBase):  # type: ignore[misc, valid-type]
     """
 
     def __init__(self, team: ActorTeam, *, every: int = 1, observations: int = 2048, **options: Any) -> None:
-        if not getattr(team, "observation_keys", None):
-            got = "a bare network" if isinstance(team, ActorTeam) else type(team).__name__
-            raise InputError("team", "to be an ActorTeam of an actor that reads a TensorDict", got)
         self.team, self.probe, self.batches = team, Probe(every, observations, **options), 0
 
     @property
@@ -226,28 +222,16 @@ def collapse_equal_agents(behavior: Behavior) -> Behavior:
     return first
 
 
-def find_policy(actor: Any) -> Any:
-    """Return the part of a sequence that ends with the distribution of the action; anything else as it is.
+def check_policy(actor: Any) -> None:
+    """Raise for a sequence that draws an action before its end, such as an actor-critic or an actor with exploration.
 
-    An actor-critic puts out a value too, and is no probabilistic sequence to TensorDict: its ``loc`` and ``scale`` are
-    those before a tanh.
-
-    Raises:
-        InputError: For several distributions, and modules that change the action after it was drawn.
+    It is no probabilistic sequence to TensorDict: its ``loc`` and ``scale`` are those before a tanh.
     """
     known = tensordict.nn
-    if isinstance(actor, known.ProbabilisticTensorDictSequential) or not isinstance(actor, known.TensorDictSequential):
-        return actor
-    steps = _list_steps(actor)
-    drawn = [place for place, step in enumerate(steps) if isinstance(step, known.ProbabilisticTensorDictModule)]
-    if not drawn:
-        return actor
-    end = drawn[0] + 1
-    later = {key for step in steps[end:] for key in step.out_keys}
-    if len(drawn) > 1 or not later.isdisjoint(steps[drawn[0]].out_keys):
-        fix = "Pass the ProbabilisticActor alone, without exploration; transforms belong into its distribution."
-        raise InputError("actor", "whose action is drawn once and stays as it is", list(actor.out_keys), fix)
-    return known.ProbabilisticTensorDictSequential(*steps[:end])
+    drawn = (isinstance(step, known.ProbabilisticTensorDictModule) for step in _list_steps(actor))
+    if not isinstance(actor, known.ProbabilisticTensorDictSequential) and any(drawn):
+        fix = "Pass the ProbabilisticActor alone, as from get_policy_operator(), without exploration."
+        raise InputError("actor", "that ends with the distribution of the action", list(actor.out_keys), fix)
 
 
 def _list_steps(module: Any) -> list[Any]:
@@ -311,3 +295,96 @@ def read_actor(actor: Any, answers: Any, *, squashed: bool, weights: Mapping[str
         return Deterministic(*last.values())
     expected = "with an action, loc and scale, logits, probs, or action_value as outputs"
     raise InputError("actor", expected, list(actor.out_keys))
+
+
+class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
+    """A world as a TorchRL environment: one batch, on the world's device, with all agents in the group ``agents``.
+
+    Keys, shapes and discrete actions are those of TorchRL's ``VmasEnv``. Unlike there, an episode that reaches the
+    horizon is ``truncated`` and ``done`` but not ``terminated``, so that its return goes on in the value estimate.
+
+    Args:
+        world: E environments of N agents.
+        seed: Seed of the episodes' starts; ``set_seed`` changes it.
+        discrete: Whether a world of continuous actions is given discrete ones: none, lowest or highest in each
+            direction, 9 for two, in the order of VMAS.
+
+    Attributes:
+        state: The world's state; None before the first reset.
+        group_map: ``{"agents": ["agent_0", ...]}``.
+
+    Example:
+        >>> from graphsnd.rl.worlds import Dispersion
+        >>> rollout = WorldEnv(Dispersion(4, 2)).rollout(5)
+        >>> rollout["agents", "observation"].shape, rollout["next", "agents", "reward"].shape
+        (torch.Size([2, 5, 4, 16]), torch.Size([2, 5, 4, 1]))
+    """
+
+    def __init__(self, world: World, *, seed: int = 0, discrete: bool = False) -> None:
+        super().__init__(device=world.device, batch_size=[world.environments])
+        self.world: Any = world
+        self.state: Any = None
+        self.group_map = {"agents": [f"agent_{agent}" for agent in range(world.agents)]}
+        self._moves: Tensor | None = None  # [choices, features], where actions are made discrete
+        if discrete and not isinstance(world.actions, Discrete):
+            ends = torch.tensor([0.0, -1.0, 1.0], device=world.device)
+            grid = torch.cartesian_prod(*[ends] * world.actions.features)
+            self._moves = grid.view(-1, world.actions.features)
+        self._make_specs()
+        self.set_seed(seed)
+
+    def _make_specs(self) -> None:
+        shape, device, actions = (*self.batch_size, self.world.agents), self.device, self.world.actions
+
+        def of_agents(**leaves: Any) -> Any:
+            group = specs.Composite(leaves, shape=shape, device=device)
+            return specs.Composite({"agents": group}, shape=self.batch_size, device=device)
+
+        if self._moves is None and not isinstance(actions, Discrete):
+            action = specs.Bounded(-1.0, 1.0, (*shape, actions.features), device, self.world.dtype)
+        else:
+            count = actions.count if isinstance(actions, Discrete) else len(self._moves)  # type: ignore[arg-type]
+            action = specs.Categorical(count, shape, device, torch.long)
+        features = self.world.observation_features
+        flag = specs.Categorical(2, (*self.batch_size, 1), device, torch.bool)
+        self.action_spec = of_agents(action=action)
+        self.observation_spec = of_agents(observation=specs.Unbounded((*shape, features), device, self.world.dtype))
+        self.reward_spec = of_agents(reward=specs.Unbounded((*shape, 1), device, self.world.dtype))
+        flags = {name: flag.clone() for name in ("done", "terminated", "truncated")}
+        self.done_spec = specs.Composite(flags, shape=self.batch_size, device=device)
+
+    def _set_seed(self, seed: int | None) -> None:
+        self._start = seed or 0
+        device = "cpu" if self.world.spawns_on_host else self.world.device
+        self._generator = torch.Generator(device).manual_seed(self._start)
+
+    def _reset(self, given: Any = None, **_: Any) -> Any:
+        chosen = None if given is None else given.get("_reset", None)
+        if self.state is None or chosen is None:
+            self.state = self.world.spawn(self._generator)
+        else:
+            self.state = self.world.reset_done(self.state, chosen.squeeze(-1), self._generator)
+        none = torch.zeros(*self.batch_size, dtype=torch.bool, device=self.device)
+        return self._pack(none, none, observation=self.world.observe(self.state))
+
+    def _step(self, given: Any) -> Any:
+        actions = given.get(("agents", "action"))
+        actions = actions if self._moves is None else self._moves[actions]
+        self.state, step = self.world.step(self.state, actions)
+        outputs = {"observation": step.observations, "reward": step.rewards.unsqueeze(-1)}
+        return self._pack(step.terminated, step.truncated, **outputs)
+
+    def _pack(self, terminated: Tensor, truncated: Tensor, **outputs: Tensor) -> Any:
+        agents = tensordict.TensorDict(outputs, (*self.batch_size, self.world.agents), device=self.device)
+        flags = {"done": terminated | truncated, "terminated": terminated, "truncated": truncated}
+        columns = {name: flag.unsqueeze(-1) for name, flag in flags.items()}
+        return tensordict.TensorDict({"agents": agents, **columns}, self.batch_size, device=self.device)
+
+    def to(self, device: Any) -> Any:
+        """Move the environment, which starts over from its seed: reset it before the next step."""
+        device = torch.empty(0, device=device).device  # numbered, as torch compares devices literally
+        if device != self.world.device:
+            self.world, self.state = dataclasses.replace(self.world, device=device), None
+            self._moves = None if self._moves is None else self._moves.to(device)
+            self._set_seed(self._start)
+        return super().to(device)

@@ -108,11 +108,11 @@ def _picture(picture: Picture, first: list[Picture]) -> Any:
     from markupsafe import Markup, escape
 
     if find_spec("plotly") is not None:
-        from graphsnd.plots.charts import to_html
-
         height = f"clamp({78 * picture.height:.0f}px, {20 * picture.height:.0f}vw, {110 * picture.height:.0f}px)"
         name = f"chart-{picture.alt.split()[0].lower()}"
-        return Markup(to_html(picture.chart(), name, height=height, library=picture in first))
+        look = {"displayModeBar": False, "responsive": True}
+        about = {"full_html": False, "include_plotlyjs": picture in first, "div_id": name, "default_height": height}
+        return Markup(picture.chart().to_html(look, **about))
     addresses = []
     for look in ("dark", "light"):
         with theme(look), styled_figure(4.8, picture.height) as figure:

@@ -81,7 +81,6 @@ def ask(policy: Callable[[Any], Any], shown: Any, name: str | None = None) -> An
     Raises:
         InputError: Where the policy raises an error of its own: what it was given, and what it said.
     """
-    _check_weights(policy, name)
     try:
         with evaluation_mode(policy):
             return unwrap(policy)(shown.clone() if hasattr(shown, "clone") else shown)
@@ -104,7 +103,6 @@ def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None
     """Return the policy's answer, with no trace left in its buffers."""
     if not isinstance(policy, nn.Module) or isinstance(policy, torch.jit.ScriptModule):
         return ask(policy, shown, name)
-    _check_weights(policy, name)
     module: nn.Module = unwrap(policy)
     buffers = {key: buffer.clone() for key, buffer in module.named_buffers()}
     with evaluation_mode(module):
@@ -293,11 +291,8 @@ def tensors_of(behavior: Behavior) -> list[Tensor]:
     """Return the tensors that make up a behaviour."""
     if isinstance(behavior, Joint):
         return [tensor for part in behavior.parts.values() for tensor in tensors_of(part)]
-    fields, tensors = FIELDS.get(type(behavior)), []
-    if fields is None:
-        known = ", ".join(sorted(getattr(family, "__name__", "") for family in FIELDS))
-        raise InputError("team", f"whose policies answer with one of {known}", type(behavior).__name__)
-    for name, _ in fields:
+    tensors = []
+    for name, _ in FIELDS[type(behavior)]:
         tensors.append(getattr(behavior, name))
     return tensors
 
@@ -316,14 +311,6 @@ def with_tensors(behavior: Behavior, tensors: Iterable[Tensor], *, validate: boo
         return behavior._with_parts([with_tensors(part, own, validate=validate) for part, own in parts])
     family: Callable[..., Behavior] = type(behavior)
     return family(*tensors, validate=validate)
-
-
-def _check_weights(policy: object, name: str | None) -> None:
-    """Raise for a module whose parameters have no values yet."""
-    if isinstance(policy, nn.Module) and any(part.is_meta for part in policy.parameters()):
-        got = f"{'the stacked module' if name is None else f'policy {name}'} on the meta device"
-        fix = "Load its weights first: load_state_dict(weights, assign=True)."
-        raise InputError("team", "of policies with weights", got, fix)
 
 
 def _in_parts(answer: object) -> bool:

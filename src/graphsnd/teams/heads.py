@@ -12,18 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch import distributions as D
 
-from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein, from_distribution
-from graphsnd.errors import (
-    MOST_AGENTS,
-    MOST_EDGES,
-    InputError,
-    check_choice,
-    check_index,
-    check_integer,
-    check_shape,
-    check_tensor,
-    shape_of,
-)
+from graphsnd.behavior import Behavior, Categorical, Distance, Gaussian, Wasserstein, from_distribution
+from graphsnd.errors import MOST_AGENTS, check_choice, check_integer
 
 MEANS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "identity": lambda loc: loc}
 SCALES = ("independent", "network")
@@ -96,11 +86,6 @@ class Head(nn.Module, ABC):
             agents: Agents that the second to last axis holds, int64 ``[..., agents]``; all in order when None.
         """
 
-    def _check_output(self, output: Tensor) -> Tensor:
-        output = check_tensor("output", output, 2, "(..., agents, outputs)")
-        check_shape("output", output, (..., "agents", self.outputs), dtype="floating")
-        return output
-
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments that make this head again, apart from ``actions`` and ``batch``."""
         return {name: getattr(self, name) for name in self.keywords}
@@ -123,10 +108,6 @@ class Head(nn.Module, ABC):
         Raises:
             InputError: For a distance that does not fit the behaviour.
         """
-        for name, ends in (("low", low), ("high", high)):
-            check_shape(name, ends, (low.shape[0] if low.dim() == 2 else "agents", self.outputs), dtype="floating")
-        if not len(low):
-            raise InputError("low", "of at least one agent", shape_of(low))
         self.behavior(torch.zeros_like(low).unsqueeze(0)).accept(distance)
         if not isinstance(distance, Wasserstein):
             return distance.maximum
@@ -168,13 +149,10 @@ class GaussianHead(Head):
         self.mean, self.scale = mean, scale
         if scale == "independent":
             self.batch = tuple(batch)
-            if any(size < 1 for size in batch) or math.prod(batch) * actions > MOST_EDGES:
-                raise InputError("batch", f"of sizes from 1, with at most {MOST_EDGES} numbers in all", self.batch)
             self.log_std = nn.Parameter(torch.full((*batch, 1, actions), LOG_STD_START))
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """A Gaussian."""
-        output = self._check_output(output)
         return Gaussian(*self._moments(output, self._log_std(agents)))
 
     def moments(self, output: Tensor) -> tuple[Tensor, Tensor]:
@@ -185,8 +163,6 @@ class GaussianHead(Head):
         if self.scale == "network":
             return None
         every = self.log_std.squeeze(-2)
-        if agents is not None:
-            check_index("agents", agents, len(every))
         return every if agents is None else every[agents]
 
     def _moments(self, output: Tensor, log_std: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -203,39 +179,32 @@ class GaussianHead(Head):
 class TanhNormalHead(Head):
     """Tanh-squashed Gaussians, ``action ~ tanh(Normal(loc, scale))`` with both from the network, as in DiCo.
 
+    Agents are compared by what the environment receives, through quantiles.
+
     Args:
         actions: Action dimensions.
-        mean: ``"identity"``, or ``"tanh"`` to squash ``loc`` itself too, as DiCo does with its shared mean.
-        squashed: Whether agents are compared by what the environment receives (True, through quantiles) or by the
-            Gaussian before the tanh (False), where DiCo controls diversity.
 
     Example:
-        >>> TanhNormalHead(2, squashed=False).behavior(torch.zeros(16, 5, 4))
-        Gaussian(agents=5, observations=16)
+        >>> TanhNormalHead(2).behavior(torch.zeros(16, 5, 4))
+        Quantiles(agents=5, observations=16)
     """
 
     name = "tanh-normal"
-    keywords = ("mean", "squashed")
 
-    def __init__(self, actions: int, *, mean: str = "identity", squashed: bool = True) -> None:
-        check_choice("mean", mean, MEANS)
+    def __init__(self, actions: int) -> None:
         super().__init__(actions, 2 * actions)
-        self.mean, self.squashed = mean, squashed
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
-        """Quantiles of the squashed distribution, or the Gaussian before it."""
-        output = self._check_output(output)
-        moments = self.moments(output)
-        return squash_normal(*moments) if self.squashed else Gaussian(*moments)
+        """Quantiles of the squashed distribution."""
+        return squash_normal(*self.moments(output))
 
     def moments(self, output: Tensor) -> tuple[Tensor, Tensor]:
         """Return loc and scale before the tanh for a network's output ``[..., outputs]``."""
-        return split_moments(output, self.mean)
+        return split_moments(output, "identity")
 
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-        if self.squashed:  # actions in [-1, 1], whatever the output; the quadrature's weights sum to 1
-            return -torch.ones_like(low[:, : self.actions]), torch.ones_like(low[:, : self.actions])
-        return torch.cat(split_moments(low, self.mean), -1), torch.cat(split_moments(high, self.mean), -1)
+        # Actions in [-1, 1], whatever the output; the quadrature's weights sum to 1.
+        return -torch.ones_like(low[:, : self.actions]), torch.ones_like(low[:, : self.actions])
 
 
 class CategoricalHead(Head):
@@ -256,42 +225,10 @@ class CategoricalHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """Probabilities."""
-        output = self._check_output(output)
         return Categorical(logits=output)
 
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         raise AssertionError("no 2-Wasserstein distance between categories; refused when the distance was embedded")
 
 
-class DeterministicHead(Head):
-    """One action.
-
-    Args:
-        actions: Action dimensions.
-        mean: ``"identity"`` or ``"tanh"``, applied to the output.
-
-    Example:
-        >>> DeterministicHead(2).behavior(torch.zeros(16, 5, 2))
-        Deterministic(agents=5, observations=16)
-    """
-
-    name = "deterministic"
-    keywords = ("mean",)
-
-    def __init__(self, actions: int, *, mean: str = "identity") -> None:
-        check_choice("mean", mean, MEANS)
-        super().__init__(actions, actions)
-        self.mean = mean
-
-    def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
-        """The action itself."""
-        output = self._check_output(output)
-        return Deterministic(MEANS[self.mean](output))
-
-    def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-        return MEANS[self.mean](low), MEANS[self.mean](high)
-
-
-HEADS: dict[str, type[Head]] = {
-    head.name: head for head in (GaussianHead, TanhNormalHead, CategoricalHead, DeterministicHead)
-}
+HEADS: dict[str, type[Head]] = {head.name: head for head in (GaussianHead, TanhNormalHead, CategoricalHead)}

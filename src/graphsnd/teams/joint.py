@@ -72,27 +72,24 @@ class JointTeam(Team):
             check_rows(self._ask_quietly, observations, [None], mixing=False)
             self._repeatable = True
         behavior = self._read(ask(self.policy, shown), shown)
-        if behavior.batch_shape == observations.shape[: -self.feature_dims]:
-            if self._agents is None and behavior.agents == len(observations) > 1:
-                # Two rows show which axis is which, unless there are two agents.
-                self._check_order(torch.cat([observations] * 2)[: 3 if behavior.agents == 2 else 2], behavior.agents)
-            self._agents = self._agents or behavior.agents
+        if self._agents is None and behavior.batch_shape[:1] == (behavior.agents,) != (1,):
+            # As many observations hide that agents come first. Two rows show it, unless there are two agents.
+            rows = torch.cat([observations] * 2)[: 3 if behavior.agents == 2 else 2]
+            self._read(ask_quietly(self.policy, rows), rows)
+        self._agents = self._agents or behavior.agents
         return behavior
 
-    def _check_order(self, rows: Tensor, agents: int) -> None:
-        """Raise where a few rows show that agents come first, which as many observations hide."""
-        try:
-            behavior = self._read(ask_quietly(self.policy, rows), rows)
-        except InputError:  # it takes no other number of rows, which says nothing
-            return
-        if behavior.batch_shape == (agents, *rows.shape[1 : -self.feature_dims]):
-            got = f"{(*behavior.batch_shape, behavior.agents, '...')} to {len(rows)} observations"
-            expected = f"to answer with shape ({len(rows)}, 'agents', '...')"
-            raise InputError("team", expected, got, "Put the agents axis second.")
-
     def _read(self, answer: object, shown: Tensor) -> Behavior:
-        lead = shown.dim() - self.feature_dims - (self._promised_agents is not None)
-        return read_answer(answer, squashed=self.squashed, lead=lead)
+        promised = self._promised_agents
+        lead = tuple(shown.shape[: shown.dim() - self.feature_dims - (promised is not None)])
+        behavior = read_answer(answer, squashed=self.squashed, lead=len(lead))
+        # Without this, a module that forgets the agents axis would have its last batch axis taken for the team.
+        if tuple(behavior.batch_shape) != lead or behavior.agents != (promised or behavior.agents):
+            expected = f"to answer with shape {(*lead, promised or 'agents', '...')}"
+            got = f"{(*behavior.batch_shape, behavior.agents, '...')}"
+            fix = "Pass single policies as a list; a stacked module adds the agents axis."
+            raise InputError("team", expected, got, fix)
+        return behavior
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         if self._promised_agents is None and not self._unmixed and len(observations) > 1:

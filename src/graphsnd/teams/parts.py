@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from graphsnd.errors import InputError, check_integer, check_tensor, describe, shape_of
+from graphsnd.errors import InputError, check_tensor, describe, shape_of
 from graphsnd.teams.answers import unwrap
 
 
@@ -98,15 +98,6 @@ class Parts(dict[Any, "Part | Parts"]):
         pieces = rows.split([part.size for part in self.values()], dim=-1)
         split = {key: part.split(piece) for (key, part), piece in zip(self.items(), pieces, strict=True)}
         return tuple(split.values()) if self.ordered else split
-
-
-def by_dims(feature_dims: Mapping[Any, int]) -> Parts:
-    """Return parts whose sizes are not known yet, from the number of trailing dimensions of each."""
-    expected = "to be an integer, at least 0, for each part"
-    if not feature_dims:
-        raise InputError("feature_dims", expected, "no part")
-    checked = {key: check_integer("feature_dims", dims, expected, low=0) for key, dims in feature_dims.items()}
-    return Parts({key: Part(dims) for key, dims in checked.items()})
 
 
 class OnParts(nn.Module):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import Named, stack_agents
-from graphsnd.errors import InputError, as_tensor, check_tensor, describe, plural, shape_of
+from graphsnd.errors import InputError, as_tensor, check_index, check_tensor, plural, shape_of
 from graphsnd.teams.parts import Parts
 
 
@@ -50,7 +50,6 @@ class Team(Named, ABC):
     proportional: bool = True
     whole: bool = False
     parts: Parts | None = None  # of observations that are several arrays
-    _promised_agents: int | None = None  # where an answer could hold another number of agents than was said
 
     def evaluate(self, observations: Tensor) -> Behavior:
         """Return what every agent would do on every observation.
@@ -66,17 +65,9 @@ class Team(Named, ABC):
         """
         observations = self.read_observations(observations)
         self._check_features(observations)
-        lead = tuple(observations.shape[: -self.feature_dims])
-        if not math.prod(lead):
+        if not math.prod(observations.shape[: -self.feature_dims]):
             raise InputError("observations", "to hold at least one observation", shape_of(observations))
         behavior = self._evaluate(observations)
-        # Without this, a module that forgets the agents axis would have its last batch axis taken for the team.
-        promised = self._promised_agents
-        if tuple(behavior.batch_shape) != lead or behavior.agents != (promised or behavior.agents):
-            expected = f"to answer with shape {(*lead, promised or 'agents', '...')}"
-            got = f"{(*behavior.batch_shape, behavior.agents, '...')}"
-            fix = "Pass single policies as a list; a stacked module adds the agents axis."
-            raise InputError("team", expected, got, fix)
         return behavior if self._names is None else behavior.with_names(self._names)
 
     def read_observations(self, observations: Any) -> Tensor:
@@ -143,8 +134,10 @@ class Team(Named, ABC):
             fix = "Pool leading dimensions with observations.flatten(0, -2)."
             raise InputError("observations", expected, shape_of(observations), fix)
         self._check_features(observations)
-        agents = as_tensor(agents)
-        self._check_agents(agents, len(observations))
+        agents = check_tensor("agents", agents, 2, "(observations, k)")
+        if len(agents) != len(observations) or not agents.numel():
+            raise InputError("agents", f"with shape ({len(observations)}, k), k at least 1", shape_of(agents))
+        check_index("agents", agents, self.agents)
         return self._partial(observations, agents)
 
     @abstractmethod
@@ -171,7 +164,7 @@ class Team(Named, ABC):
         Raises:
             InputError: Unless it is a stacked or a controlled team: other policies are code, and nothing is pickled.
         """
-        from graphsnd.teams.saved import save
+        from graphsnd.teams.files import save
 
         save(self, path)
 
@@ -203,13 +196,11 @@ class Team(Named, ABC):
             ...     Team.load(folder, policy=lambda: nn.Linear(4, 2)).names
             ('agent_0', 'agent_1', 'agent_2')
         """
-        from graphsnd.teams.saved import load, load_policies
+        from graphsnd.teams.files import load, load_policies
 
         if policy is not None:
             return load_policies(path, policy, entry=entry, device=device)
-        if not isinstance(path, str | os.PathLike):
-            raise InputError("policy", "to be given with several files", None, "It makes the module of each of them.")
-        return load(path, device=device)
+        return load(path, device=device)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self.agents}, observation_features={self.observation_features})"
@@ -220,21 +211,10 @@ class Team(Named, ABC):
         return team_html(self)
 
     def _check_features(self, observations: Tensor) -> None:
-        if not observations.shape[-1]:
-            raise InputError("observations", "with at least one feature", shape_of(observations))
         features = self.observation_features
         if features is not None and observations.shape[-1] != features:
             expected = f"with {features} {plural('feature', features)} in the last axis"
             raise InputError("observations", expected, shape_of(observations))
-
-    def _check_agents(self, agents: Tensor, observations: int) -> None:
-        given = isinstance(agents, Tensor) and agents.dtype == torch.int64 and agents.dim() == 2
-        if not given or len(agents) != observations or not agents.shape[1]:
-            expected = f"to be an int64 tensor with shape ({observations}, k), k at least 1"
-            raise InputError("agents", expected, describe(agents))
-        low, high = torch.stack(agents.aminmax()).tolist()
-        if low < 0 or high >= self.agents:
-            raise InputError("agents", f"in 0 .. {self.agents - 1}", f"values from {low} to {high}")
 
 
 def tensors_in(module: nn.Module) -> dict[str, Tensor]:

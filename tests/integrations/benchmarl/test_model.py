@@ -7,13 +7,12 @@ import torch
 from tensordict import TensorDict
 
 from graphsnd import Deterministic, snd
-from graphsnd.control import DiCo
+from graphsnd.control import DiCo, Homogeneous, Unconstrained
 from graphsnd.control.measurement import measure_points
-from graphsnd.designs import Complete
+from graphsnd.designs.design import Complete
 from graphsnd.errors import InputError
-from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel, pack, unpack
-from graphsnd.teams import engine
-from graphsnd.teams.engine import run_layers
+from graphsnd.integrations.benchmarl import DiCoModelConfig
+from graphsnd.integrations.benchmarl.model import COUNTED, Deviating, DiCoModel
 from tests.integrations.benchmarl.conftest import build
 
 
@@ -72,7 +71,8 @@ def test_a_sparse_graph_is_drawn_afresh_and_again_the_same(generator) -> None:
     data = [batch(generator) for _ in range(4)]
     runs = []
     for seed in (3, 3, 4):
-        model = build(design="bernoulli:0.5", tau=1.0, seed=seed)
+        model = build(design="bernoulli:0.5", tau=1.0)
+        model.draws[0] = seed
         runs.append([])
         for each in data:
             model(each)
@@ -135,7 +135,8 @@ def test_state_dict_goes_round(generator) -> None:
     model, data = build(design="bernoulli:0.3", tau=0.5), [batch(generator) for _ in range(5)]
     for each in data[:3]:
         model(each)
-    other = build(design="bernoulli:0.3", tau=0.5, seed=99)
+    other = build(design="bernoulli:0.3", tau=0.5)
+    other.draws[0] = 99
     other.load_state_dict(model.state_dict())
     for each in data[3:]:  # the next graphs too
         assert torch.equal(model(each)["agents", "logits"], other(each)["agents", "logits"])
@@ -155,22 +156,6 @@ def test_neighbours_need_positions(generator) -> None:
         total += by_hand(model, frame, pairs) / 6
     model(data)
     assert float(model.estimate) == pytest.approx(total, rel=1e-6)
-
-
-def test_agents_that_no_pair_needs_are_not_evaluated(generator, monkeypatch) -> None:
-    model = build(agents=8, design="agents:2", tau=0.01)
-    answers = []
-
-    def record(*arguments):
-        answers.append(run_layers(*arguments))
-        return answers[-1]
-
-    monkeypatch.setattr(engine, "run_layers", record)
-    model(batch(generator, frames=50, agents=8))
-    asked, all_agents, acting = 50 * 8 * 2, 50 * 8 * 8, 2 * 50 * 8
-    # Of single networks to single observations, without those that act: an agent's own and the shared one.
-    count = sum(part.shape[0] * part.shape[1] for part in answers) - acting
-    assert asked <= count < 0.5 * all_agents  # batches of unequal networks are padded
 
 
 def test_gradients_through_the_measurement(generator) -> None:
@@ -237,25 +222,6 @@ def test_discrete_actions_are_controlled_in_logits(generator) -> None:
     assert float(model.audit(data["agents", "observation"])) == pytest.approx(0.7, rel=1e-4)
 
 
-def test_deterministic_policies_have_no_scale(generator) -> None:
-    model = build(outputs=2)
-    assert model(batch(generator))["agents", "logits"].shape == (6, 4, 2)
-
-
-def test_the_shared_mean_fills_the_box(generator) -> None:
-    model = build(spec={"low": [-3.0, 0.0], "high": [1.0, 4.0]}, target=0.0)
-    data = batch(generator)
-    data["agents", "observation"] = 1e4 * data["agents", "observation"]
-    with torch.no_grad():
-        model.network.shared.weights[-1].mul_(100)
-        loc = model(data)["agents", "logits"][..., :2]
-    low, high = torch.tensor([-3.0, 0.0]), torch.tensor([1.0, 4.0])
-    assert (loc >= low).all()
-    assert (loc <= high).all()
-    torch.testing.assert_close(loc.flatten(0, 1).amin(0), low, atol=0.1, rtol=0)
-    torch.testing.assert_close(loc.flatten(0, 1).amax(0), high, atol=0.1, rtol=0)
-
-
 def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="one range of actions"):
         build(spec={"high": torch.tensor([[1.0], [1.0], [1.0], [2.0]])})
@@ -265,11 +231,57 @@ def test_what_is_refused() -> None:
         build(design="bernouli:0.1")
 
 
-def test_memory_goes_round(generator) -> None:
-    controller = DiCo(0.3, tau=0.5)
-    state = controller.initial()
-    for _ in range(3):
-        _, state, _ = controller.step(torch.randn(20, 5, 2, generator=generator), state)
-    again = unpack(pack(state))
-    for name, part in vars(state).items():
-        torch.testing.assert_close(getattr(again, name), part, rtol=0, atol=0)
+def test_targets_choose_the_controller() -> None:
+    assert isinstance(DiCoModelConfig(target=0.2).make_controller(), DiCo)
+    assert isinstance(DiCoModelConfig(target=0.0).make_controller(), Homogeneous)
+    assert isinstance(DiCoModelConfig(target=None).make_controller(), Unconstrained)
+
+
+def make(**options) -> Deviating:
+    options = {"agents": 3, "inputs": 5, "outputs": 4, "controlled": 2, "hidden": (8, 6), **options}
+    return Deviating(**options, generator=torch.Generator().manual_seed(1)).double()
+
+
+def mlp(network, agent: int, row: torch.Tensor) -> torch.Tensor:
+    layers = list(zip(network.weights, network.biases, strict=True))
+    for place, (weight, bias) in enumerate(layers):
+        row = torch.einsum("i,io->o", row, weight[agent]) + bias[agent, 0]
+        row = row.tanh() if place < len(layers) - 1 else row
+    return row
+
+
+@pytest.mark.parametrize("boxed", [True, False])
+def test_forward_is_shared_plus_scaled_deviation(boxed: bool, generator) -> None:
+    middle, reach = torch.tensor([0.5, -1.0]).double(), torch.tensor([2.0, 0.25]).double()
+    network = make(box=torch.stack([middle, reach]) if boxed else None)
+    observations = torch.randn(2, 7, 3, 5, generator=generator, dtype=torch.float64)
+    outputs = network(observations, torch.tensor(0.3))
+    for batch in range(2):
+        for frame in range(7):
+            for agent in range(3):
+                row = observations[batch, frame, agent]
+                shared = mlp(network.shared, 0, row)
+                loc = torch.tanh(shared[:2]) * reach + middle if boxed else shared[:2]
+                expected = torch.cat([loc + 0.3 * mlp(network.deviations, agent, row), shared[2:]])
+                torch.testing.assert_close(outputs[batch, frame, agent], expected)
+
+
+def test_all_agents_on_every_observation(generator) -> None:
+    network = make()
+    rows = torch.randn(6, 5, generator=generator, dtype=torch.float64)
+    deviations, actions = network.deviations_at(rows), network.actions_at(rows, torch.tensor(0.3))
+    for o in range(6):
+        for agent in range(3):
+            own = mlp(network.deviations, agent, rows[o])
+            torch.testing.assert_close(deviations[o, agent], own)
+            torch.testing.assert_close(actions[o, agent], mlp(network.shared, 0, rows[o])[:2] + 0.3 * own)
+
+
+def test_logits_deviate_without_their_mean(generator) -> None:
+    network = make(controlled=4, discrete=True)
+    rows = torch.randn(6, 5, generator=generator, dtype=torch.float64)
+    deviations = network.deviations_at(rows)
+    torch.testing.assert_close(deviations.sum(-1), torch.zeros(6, 3).double())
+    plain = make(controlled=4).deviations_at(rows)
+    # The policies are those of uncentred logits.
+    torch.testing.assert_close(deviations.softmax(-1), plain.softmax(-1))

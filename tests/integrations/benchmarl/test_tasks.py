@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 pytest.importorskip("benchmarl")
 from benchmarl.algorithms import IppoConfig, QmixConfig
-from benchmarl.environments import PettingZooTask, VmasTask
+from benchmarl.environments import VmasTask
 from benchmarl.models import MlpConfig
 
-from graphsnd.integrations.benchmarl import DiversityCallback, GraphsndTask, provide_mpe
+from graphsnd.integrations.benchmarl import DiversityCallback, GraphsndTask
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -44,13 +42,3 @@ def test_options_and_specs_are_those_of_the_vmas_task(name: str) -> None:
         assert all(mine[key].shape == its[key].shape for key in set(mine.keys()))
     assert ours.group_map(made[0]) == theirs.group_map(made[1])
     assert ours.max_steps(made[0]) == made[0].world.horizon == 100
-
-
-def test_mpe_tasks_run_on_recent_pettingzoo(monkeypatch) -> None:
-    pytest.importorskip("mpe2")
-    pytest.importorskip("pettingzoo")
-    for name in ("pettingzoo.mpe", "pettingzoo.mpe.all_modules"):  # put back after the test
-        monkeypatch.setitem(sys.modules, name, None)
-    provide_mpe()
-    env = PettingZooTask.SIMPLE_SPREAD.get_from_yaml().get_env_fun(1, True, 0, "cpu")()
-    assert env.rollout(3)["agent", "observation"].shape == (3, 3, 18)

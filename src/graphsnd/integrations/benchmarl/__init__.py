@@ -8,9 +8,9 @@ from graphsnd.errors import require
 require("benchmarl", "benchmarl")
 
 from graphsnd.integrations.benchmarl.callbacks import ActionSpaceLoss, DiversityCallback  # noqa: E402
-from graphsnd.integrations.benchmarl.config import DiCoModelConfig  # noqa: E402
 from graphsnd.integrations.benchmarl.evaluation import load_teams  # noqa: E402
-from graphsnd.integrations.benchmarl.tasks import GraphsndTask, provide_mpe  # noqa: E402
+from graphsnd.integrations.benchmarl.model import DiCoModelConfig  # noqa: E402
+from graphsnd.integrations.benchmarl.tasks import GraphsndTask  # noqa: E402
 
 __all__ = [
     "ActionSpaceLoss",
@@ -18,5 +18,4 @@ __all__ = [
     "DiversityCallback",
     "GraphsndTask",
     "load_teams",
-    "provide_mpe",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -17,7 +16,6 @@ from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.evaluation import evaluate_group, has_memory, sample_frames
 from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel
 from graphsnd.integrations.probe import Probe
-from graphsnd.metric import contributions
 
 SND = "snd_of_actions"  # after a tanh: not what a controller holds at its target, which is the audit
 
@@ -47,8 +45,7 @@ class DiversityCallback(_Callback):
     All agents of a group are put on the same observations, those of all agents in the batch just collected
     (:func:`~graphsnd.integrations.benchmarl.evaluation.evaluate_group`), with the policies that collected it, without
     exploration. Under ``diversity/<group>/``: ``snd_of_actions``; ``snd_of_actions_low`` and ``snd_of_actions_high``,
-    its 95% interval over observations, by environments, or episodes of the only one; without a design also
-    ``contribution_<agent>``, the agent's mean distance to the others; and ``seconds``. Where several groups have pairs,
+    its 95% interval over observations, by environments, or episodes of the only one. Where several groups have pairs,
     ``diversity/total/snd_of_actions`` is the mean over the pairs within groups. Stochastic policies are compared by
     2-Wasserstein distance (continuous) or total variation (discrete), deterministic ones by the distance of their
     actions. Q-learners are compared by their greedy actions: the share of observations on which two agents choose
@@ -115,7 +112,7 @@ class DiversityCallback(_Callback):
 
     def _log_group(self, batch: TensorDictBase, group: str, names: Sequence[str]) -> tuple[int, float, str]:
         """Log the numbers of one group; return its number of pairs, their mean distance and the kind of behaviour."""
-        began, kind, numbers = perf_counter(), "", dict.fromkeys(("snd", "snd_low", "snd_high"), 0.0)
+        kind, numbers = "", dict.fromkeys(("snd", "snd_low", "snd_high"), 0.0)
         if group in self._refused:
             return 0, 0.0, kind
         if len(names) > 1:
@@ -133,11 +130,7 @@ class DiversityCallback(_Callback):
                 warnings.warn(f"The diversity of {group!r} is not measured: {error}", stacklevel=1)
                 return 0, 0.0, kind
             kind = type(behavior).__name__
-            if self.probe.options.get("design") is None:
-                each = contributions(behavior, self.probe.options.get("distance")).tolist()
-                numbers |= {f"contribution_{name}": value for name, value in zip(names, each, strict=True)}
-        shown = {name.replace("snd", SND): value for name, value in numbers.items()}
-        self._log(group, {**shown, "seconds": perf_counter() - began})
+        self._log(group, {name.replace("snd", SND): value for name, value in numbers.items()})
         return math.comb(len(names), 2) * ("snd" in numbers), numbers.get("snd", 0.0), kind
 
     def _log_total(self, groups: list[tuple[int, float, str]]) -> None:
@@ -176,10 +169,7 @@ class ActionSpaceLoss(_Callback):
     of a second measurement for a change of ``tau`` times the drift of one step.
 
     Args:
-        lr: Learning rate of its own Adam.
-
-    Raises:
-        InputError: At setup, for discrete actions, which have no range.
+        lr: Learning rate of its own Adam. Actions have to be continuous: discrete ones have no range.
 
     Example:
         >>> loss = ActionSpaceLoss(lr=1e-4)  # Experiment(model_config=DiCoModelConfig(0.1), callbacks=[loss], ...)
@@ -198,8 +188,6 @@ class ActionSpaceLoss(_Callback):
         if not self.models():
             raise InputError("model_config", "to be a DiCoModelConfig", type(self.experiment.model_config).__name__)
         for group, model in self.models().items():
-            if model.discrete:
-                raise InputError("task", "with continuous actions for ActionSpaceLoss", f"{group!r} with discrete ones")
             self._optimizers[group] = torch.optim.Adam(model.parameters(), lr=self.lr)
 
     def on_train_step(self, batch: TensorDictBase, group: str) -> TensorDictBase | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -180,16 +179,13 @@ def load_teams(
         :class:`GroupTeam`.
 
     Raises:
-        InputError: For policies that read a state of all agents, and a file that is not where BenchMARL saved it.
+        InputError: For policies that read a state of all agents.
 
     Example:
         >>> teams = load_teams("ippo_navigation/checkpoints/checkpoint_60000.pt")  # doctest: +SKIP
         >>> print(graphsnd.measure(teams["agents"], observations))  # doctest: +SKIP
     """
-    device, path = str(device), Path(checkpoint)
-    if not path.is_file() or not (path.parent.parent / "config.pkl").is_file():
-        expected = "to be a file in the folder of its experiment: <experiment>/checkpoints/checkpoint_<frames>.pt"
-        raise InputError("checkpoint", expected, str(checkpoint), "config.pkl has to be in <experiment>.")
+    device = str(device)
     with TemporaryDirectory() as folder:  # BenchMARL writes config.pkl again wherever it reloads
         patch = {"save_folder": folder, "loggers": [], "create_json": False, "restore_map_location": device}
         patch |= dict.fromkeys(("sampling_device", "train_device", "buffer_device"), device)

@@ -1,28 +1,186 @@
-"""A BenchMARL model whose diversity is held at a target."""
+"""A BenchMARL model whose diversity is held at a target: its configuration, its network and its controller."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-from benchmarl.models.common import Model
+from benchmarl.models import MlpConfig
+from benchmarl.models.common import Model, ModelConfig
 from tensordict import TensorDictBase
-from torch import Tensor
+from torch import Tensor, nn
 from torchrl.data import Categorical, OneHot
 
 from graphsnd import Deterministic, snd
-from graphsnd.control import Homogeneous, State, Status, Unconstrained
+from graphsnd.control import Controller, DiCo, Homogeneous, State, Status, Unconstrained
 from graphsnd.control.controllers import Constant
 from graphsnd.control.measurement import Measurement, measure_selected, select_pairs
+from graphsnd.control.networks import add_deviation, centre_logits
 from graphsnd.designs.design import as_design
 from graphsnd.errors import InputError
-from graphsnd.integrations.benchmarl.policy import Deviating
-
-if TYPE_CHECKING:
-    from graphsnd.integrations.benchmarl.config import DiCoModelConfig
+from graphsnd.teams import StackedMLP
+from graphsnd.teams.stacked import run_all, run_chosen
 
 COUNTED = ("forwards", "scale", "saturated", "empty", "invalid")
+MODULES = {"tanh": nn.Tanh, "relu": nn.ReLU}
+
+
+class Deviating(nn.Module):
+    r"""A shared network and one deviation for each agent, which a single number scales.
+
+    .. math:: y_i(o) = \mathrm{squash}(h(o)) + \rho\, b_i(o)
+
+    The squashing acts on the shared part alone, as in DiCo; only the first ``controlled`` outputs deviate, the
+    others (a Gaussian's scale) are shared. So the distance between two agents is
+    :math:`\rho \lVert b_i(o) - b_j(o) \rVert`, which is what a controller needs.
+
+    For actions in a ``box`` a squashed output is mapped into it. Discrete actions have no box: outputs are logits, and
+    deviations are centred over the actions. Adding a number to all logits changes no policy, so it must not count as
+    diversity either. (Centred logits under the Euclidean norm are Aitchison's distance.)
+
+    Args:
+        agents: Number of agents.
+        inputs: Features of an observation.
+        outputs: Features of the shared network's output.
+        controlled: Number of them, from the first on, that deviate.
+        hidden: Sizes of the hidden layers, of both networks.
+        activation: ``"tanh"`` or ``"relu"``.
+        box: Middle and half width of the actions' range, ``[2, controlled]``; None for no squashing.
+        discrete: Whether outputs are logits.
+        generator: Draws the weights, uniform in ±1/sqrt(fan in) as ``torch.nn.Linear`` does.
+
+    Example:
+        >>> network = Deviating(3, 5, 4, 2, (8,), generator=torch.Generator().manual_seed(0))
+        >>> network(torch.zeros(7, 3, 5), torch.tensor(0.5)).shape, network.deviations_at(torch.zeros(6, 5)).shape
+        (torch.Size([7, 3, 4]), torch.Size([6, 3, 2]))
+    """
+
+    box: Tensor | None
+
+    def __init__(
+        self,
+        agents: int,
+        inputs: int,
+        outputs: int,
+        controlled: int,
+        hidden: Sequence[int],
+        *,
+        generator: torch.Generator,
+        activation: str = "tanh",
+        box: Tensor | None = None,
+        discrete: bool = False,
+    ) -> None:
+        super().__init__()
+        self.agents, self.controlled, self.discrete = agents, controlled, discrete
+        draw = partial(StackedMLP.create, generator=generator, activation=activation, init="linear")
+        self.shared = draw((1,), (inputs, *hidden, outputs))
+        self.deviations = draw((agents,), (inputs, *hidden, controlled))
+        self.register_buffer("box", box, persistent=False)
+
+    def forward(self, observations: Tensor, scale: Tensor) -> Tensor:
+        """Return the outputs of every agent on its own observation.
+
+        Args:
+            observations: Shape ``[..., agents, inputs]``.
+            scale: The factor on deviations, ``[]``.
+
+        Returns:
+            Shape ``[..., agents, outputs]``.
+        """
+        rows = observations.reshape(-1, *observations.shape[-2:])
+        own = self._centre(self.deviations(rows.transpose(0, 1)).transpose(0, 1))
+        return self._combine(rows, own, scale).reshape(*observations.shape[:-1], -1)
+
+    def deviations_at(self, observations: Tensor, agents: Tensor | None = None) -> Tensor:
+        """Return the agents' deviations on the same observations.
+
+        Args:
+            observations: Shape ``[observations, inputs]``.
+            agents: Agents to evaluate on each, int64 ``[observations, k]``; all agents when None.
+
+        Returns:
+            Shape ``[observations, agents or k, controlled]``.
+        """
+        networks = self.deviations
+        own = run_all(networks, observations) if agents is None else run_chosen(networks, observations, agents)
+        return self._centre(own)
+
+    def actions_at(self, observations: Tensor, scale: Tensor) -> Tensor:
+        """Return the controlled outputs of every agent on every observation: ``[observations, agents, controlled]``."""
+        every = self._combine(observations.unsqueeze(1), self.deviations_at(observations), scale)
+        return every[..., : self.controlled]
+
+    def _combine(self, observations: Tensor, own: Tensor, scale: Tensor) -> Tensor:
+        shared = self.shared(observations.reshape(1, -1, observations.shape[-1]))
+        shared = shared.reshape(*observations.shape[:-1], -1)
+        controlled, rest = shared[..., : self.controlled], shared[..., self.controlled :]
+        controlled = add_deviation(controlled, own, scale, squash=self.box is not None, box=self.box)
+        return torch.cat([controlled, rest.expand(*controlled.shape[:-1], -1)], -1)
+
+    def _centre(self, own: Tensor) -> Tensor:
+        return centre_logits(own) if self.discrete else own
+
+
+@dataclass
+class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
+    """Configuration of a ``DiCoModel``.
+
+    Where an experiment has no ``critic_model_config`` of its own, its critics are plain MLPs with the same layers.
+
+    Args:
+        target: The diversity to hold: SND of the agents' ``loc`` before the final tanh, or of their centred logits
+            or action values.
+            0 for agents that are all the same, None for no control.
+        design: ``complete``, or a cheaper one such as ``bernoulli:0.1`` or ``agents:8``, as
+            :func:`graphsnd.designs.parse` reads it.
+        tau: Weight of a new measurement in the estimate.
+        differentiable: Whether gradients flow through the measurement into the scale, as in the original DiCo.
+        num_cells: Sizes of the hidden layers.
+        activation: ``"tanh"`` or ``"relu"``.
+        squash_shared: Whether the shared mean passes a tanh into the actions' range, as in DiCo.
+        observations: Largest number of observations of a minibatch to measure on, drawn at random; None for all.
+        positions: Number of features, the first of an observation, that are the agent's position; only for ``knn:3``.
+
+    Example:
+        >>> str(DiCoModelConfig(target=0.1, design="bernoulli:0.1").make_controller().design)
+        'bernoulli:0.1'
+    """
+
+    target: float | None = None
+    design: str = "complete"
+    tau: float = 0.01
+    differentiable: bool = False
+    num_cells: Sequence[int] = (256, 256)
+    activation: str = "tanh"
+    squash_shared: bool = True
+    observations: int | None = None
+    positions: int | None = None
+
+    def make_controller(self) -> Controller:
+        """Return the controller that the fields describe."""
+        if self.target is None:
+            return Unconstrained(self.design)
+        if self.target == 0:
+            return Homogeneous(self.design)
+        return DiCo(self.target, tau=self.tau, design=self.design, differentiable=self.differentiable)
+
+    def get_model(self, **kwargs: Any) -> Model:
+        """Return the model of one group of agents; an MLP for critics."""
+        if self.is_critic:
+            activation = MODULES[self.activation]
+            critic = MlpConfig(num_cells=list(self.num_cells), layer_class=nn.Linear, activation_class=activation)
+            critic.is_critic = True
+            return critic.get_model(**kwargs)
+        return DiCoModel(config=self, **{"model_index": 0, "is_critic": False, **kwargs})
+
+    @staticmethod
+    def associated_class() -> type[DiCoModel]:
+        """Return the class of the model."""
+        return DiCoModel
 
 
 class DiCoModel(Model):  # type: ignore[misc]
@@ -37,7 +195,7 @@ class DiCoModel(Model):  # type: ignore[misc]
     Made by :class:`~graphsnd.integrations.benchmarl.DiCoModelConfig`.
 
     Attributes:
-        network: :class:`~graphsnd.integrations.benchmarl.policy.Deviating`.
+        network: :class:`~graphsnd.integrations.benchmarl.model.Deviating`.
         controller_state: The controller's state, float64 ``[fields]``.
         draws: Seed and number of measurements so far, float64; together they seed the next random pairs.
         tally: Sums of :data:`COUNTED` over training forwards since it was last set to 0.
@@ -80,8 +238,7 @@ class DiCoModel(Model):  # type: ignore[misc]
             generator=torch.Generator().manual_seed(drawn),
         ).to(self.device)
         self.register_buffer("controller_state", pack(self.controller.initial(device=self.device)))
-        start = [float(drawn if config.seed is None else config.seed), 0.0]
-        self.register_buffer("draws", torch.tensor(start, dtype=torch.float64, device=self.device))
+        self.register_buffer("draws", torch.tensor([drawn, 0.0], dtype=torch.float64, device=self.device))
         self.register_buffer("tally", torch.zeros(len(COUNTED), dtype=torch.float64, device=self.device))
 
     @property
@@ -208,15 +365,6 @@ class DiCoModel(Model):  # type: ignore[misc]
             fix = "Set squash_shared=False, or give the agents groups of their own."
             raise InputError("action_spec", "with one range of actions for all agents", f"from {low} to {high}", fix)
         return torch.stack([(low[0] + high[0]) / 2, (high[0] - low[0]) / 2])
-
-    def _perform_checks(self) -> None:
-        super()._perform_checks()
-        if self.is_critic or self.centralised or not self.input_has_agent_dim:
-            raise InputError("model_config", "of a policy", "a critic", "Pass critic_model_config=MlpConfig(...).")
-        for key, spec in self.input_spec.items(True, True):
-            if spec.shape[:-1] != (self.n_agents,):
-                expected = f"with shape ({self.n_agents}, features)"
-                raise InputError(f"input_spec[{key!r}]", expected, tuple(spec.shape), "Images need another model.")
 
 
 def pack(state: State) -> Tensor:

@@ -1,19 +1,15 @@
-"""Batched worlds as BenchMARL tasks, and BenchMARL's own MPE tasks on recent versions of PettingZoo."""
+"""Batched worlds as BenchMARL tasks."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from benchmarl.environments import Task, VmasClass
 from benchmarl.utils import _read_yaml_config
 
-from graphsnd.errors import require
-from graphsnd.integrations.torchrl_env import WorldEnv
+from graphsnd.integrations.torchrl import WorldEnv
 from graphsnd.rl.worlds.parse import BATCHED, parse_world
 from graphsnd.rl.worlds.world import Discrete
 
@@ -67,27 +63,3 @@ class GraphsndTask(Task):  # type: ignore[misc]
     def get_from_yaml(self, path: str | None = None) -> GraphsndClass:
         """Return the task with the options of a file, those of BenchMARL's own task when None."""
         return self.get_task(_read_yaml_config(path or str(OPTIONS / f"{self.name.lower()}.yaml")))
-
-
-def provide_mpe() -> None:
-    """Let TorchRL and BenchMARL find MPE in ``mpe2``, for ``PettingZooTask.SIMPLE_SPREAD`` and its likes.
-
-    PettingZoo 1.27 does not have these environments any more, but TorchRL 0.11 imports ``pettingzoo.mpe``. Does nothing
-    where that can be imported.
-
-    Raises:
-        MissingExtraError: Without mpe2.
-
-    Example:
-        >>> import importlib
-        >>> provide_mpe()
-        >>> hasattr(importlib.import_module("pettingzoo.mpe"), "simple_spread_v3")
-        True
-    """
-    with suppress(ImportError):
-        import_module("pettingzoo.mpe.all_modules")
-        return
-    mpe2, modules = require("mpe2", "mpe2"), require("mpe2.all_modules", "mpe2")
-    sys.modules["pettingzoo.mpe"], sys.modules["pettingzoo.mpe.all_modules"] = mpe2, modules
-    with suppress(ModuleNotFoundError):  # without Atari and the like, TorchRL asks for pettingzoo.mpe instead
-        import_module("pettingzoo.utils.all_modules").all_environments.update(modules.mpe_environments)
