@@ -110,12 +110,12 @@ def _picture(picture: Picture, first: list[Picture]) -> Any:
     if find_spec("plotly") is not None:
         height = f"clamp({78 * picture.height:.0f}px, {20 * picture.height:.0f}vw, {110 * picture.height:.0f}px)"
         name = f"chart-{picture.alt.split()[0].lower()}"
-        look = {"displayModeBar": False, "responsive": True}
+        look: dict[str, bool] = {"displayModeBar": False, "responsive": True}
         about = {"full_html": False, "include_plotlyjs": picture in first, "div_id": name, "default_height": height}
         return Markup(picture.chart().to_html(look, **about))
     addresses = []
-    for look in ("dark", "light"):
-        with theme(look), styled_figure(4.8, picture.height) as figure:
+    for ground in ("dark", "light"):
+        with theme(ground), styled_figure(4.8, picture.height) as figure:
             picture.draw(ax=figure.subplots())
             data = base64.b64encode(png_bytes(figure)).decode("ascii")
             addresses.append(f"data:image/png;base64,{data}")
