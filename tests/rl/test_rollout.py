@@ -4,9 +4,8 @@ import pytest
 import torch
 
 from graphsnd.rl import Settings, Trainer
-from graphsnd.rl.rollout import Minibatch, collect, fill_noise, to_world
+from graphsnd.rl.rollout import Minibatch, collect, fill_noise
 from graphsnd.rl.worlds import Navigation, SimpleSpread
-from graphsnd.rl.worlds.world import Continuous, Discrete
 
 
 def _roll(trainer: Trainer, *, wait: bool = True) -> None:
@@ -35,7 +34,7 @@ def test_the_buffer_tells_what_the_world_did(line, tiny: Settings) -> None:  # t
     _roll(trainer)
     m = trainer.buffer
     places, step = m.observations[..., 0], m.observations[..., 1]
-    moved = 0.3 * (2 * m.actions[..., 0]).clamp(-2, 2)  # the world's range is [-2, 2]
+    moved = 0.6 * m.actions[..., 0].clamp(-1, 1)
     torch.testing.assert_close(m.rewards, moved)
     after = places + moved
     torch.testing.assert_close(m.terminated, after[..., 0] > 1)
@@ -98,10 +97,3 @@ def test_time_limits_end_returns_unless_bootstrapped(line, tiny: Settings) -> No
     returns = buffer.advantages + buffer.values[:, :-1]
     assert bool(buffer.done.any())
     torch.testing.assert_close(returns[buffer.done], buffer.rewards[buffer.done])
-
-
-def test_units_of_the_world() -> None:
-    actions = torch.tensor([-1.0, 0.0, 1.0, 3.0])
-    assert to_world(actions, Continuous(1)) is actions
-    assert to_world(actions, Continuous(1, 0.0, 4.0)).tolist() == [0, 2, 4, 8]
-    assert to_world(actions.long(), Discrete(5)).dtype == torch.long

@@ -20,7 +20,7 @@ from graphsnd.rl.controlled import ScaledPolicy
 from graphsnd.rl.cuda import Stopwatch
 from graphsnd.rl.log import Outcome, Row, Run
 from graphsnd.rl.roles import Companion
-from graphsnd.rl.rollout import Minibatch, RolloutBuffer, to_world
+from graphsnd.rl.rollout import Minibatch, RolloutBuffer
 from graphsnd.rl.settings import Settings
 from graphsnd.rl.streams import hashed
 from graphsnd.rl.worlds import World
@@ -246,8 +246,7 @@ def find_positions(world: World) -> slice:
     if isinstance(world.actions, Discrete):
         actions = torch.randint(world.actions.count, (4, world.agents), generator=generator)
     else:
-        actions = torch.rand(4, world.agents, world.actions.features, generator=generator)
-        actions = to_world(2 * actions - 1, world.actions)
+        actions = 2 * torch.rand(4, world.agents, world.actions.features, generator=generator) - 1
     state, step = world.step(state, actions.to(world.device))
     places, seen = state.positions, step.observations
     for first in range(seen.shape[-1] - 1):

@@ -68,6 +68,20 @@ def test_every_step_is_that_of_mpe2(
     assert bumped > 0
 
 
+def test_running_free_stays_close(generator: torch.Generator) -> None:
+    spread = pytest.importorskip("mpe2.simple_spread_v3")
+    world = SimpleSpread(3, 1)
+    env = spread.parallel_env()
+    env.reset(seed=0)
+    state = world.spawn(generator)
+    write(env, state, 0)
+    for _ in range(25):
+        actions = torch.randint(5, (1, 3), generator=generator)
+        state, _ = world.step(state, actions)
+        env.step({f"agent_{i}": int(actions[0, i]) for i in range(3)})
+        torch.testing.assert_close(state.positions[0].double(), read(env, "p_pos"), rtol=1e-3, atol=1e-4)
+
+
 def test_success_terminates_when_asked() -> None:
     spread = pytest.importorskip("mpe2.simple_spread_v3")
     state = SimpleSpread(2, 1).spawn(0)

@@ -55,13 +55,3 @@ def test_a_full_world_still_fills(agents: int) -> None:
 def test_what_cannot_fit_is_named(agents: int) -> None:
     with pytest.raises(InputError, match="world_spawning_x"):
         Navigation(agents, 2).spawn(0)
-
-
-def test_agents_start_the_same_whether_or_not_goals_are_shared() -> None:
-    alone = Navigation(4, 2, collisions=False).spawn(3)
-    shared = Navigation(4, 2, collisions=False, agents_with_same_goal=3).spawn(3)
-    assert torch.equal(alone.positions, shared.positions)
-    assert torch.equal(shared.targets[:, 0], shared.targets[:, 2])
-    assert torch.equal(shared.targets[:, 3], alone.targets[:, 3])
-    split = Navigation(4, 2, collisions=False, agents_with_same_goal=2, split_goals=True).spawn(3)
-    assert torch.equal(split.targets[:, 2:], alone.targets[:, [1, 1]])

@@ -25,17 +25,15 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Continuous:
-    """Actions are vectors; components outside the range are clamped to it.
+    """Actions are vectors; components outside [-1, 1] are clamped to it.
 
     Example:
         >>> from graphsnd.rl.worlds import Navigation
         >>> Navigation(4, 2).actions
-        Continuous(features=2, low=-1.0, high=1.0)
+        Continuous(features=2)
     """
 
     features: int  # length of an action
-    low: float = -1.0  # of each component
-    high: float = 1.0  # of each component
 
 
 @dataclass(frozen=True)
