@@ -16,7 +16,7 @@ import graphsnd as gs
 from graphsnd.teams import CategoricalHead, GaussianHead, StackedMLP, StackedTeam, as_team
 
 from .conftest import FEATURES, TEAMS
-from .test_parts import DIMS, looking, scenes
+from .test_arrays import DIMS, looking, scenes
 
 GENERATOR = torch.Generator().manual_seed(0)
 LINEAR, ROWS = nn.Linear(FEATURES, 2), torch.randn(30, FEATURES, generator=GENERATOR)

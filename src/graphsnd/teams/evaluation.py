@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from graphsnd.behavior import Behavior, Samples
 from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
 from graphsnd.teams.answers import LOCK, ask
+from graphsnd.teams.arrays import Array, Arrays, OnArrays
 from graphsnd.teams.joint import JointTeam
-from graphsnd.teams.parts import OnParts, Part, Parts
 from graphsnd.teams.policies import PoliciesTeam, Policy
 from graphsnd.teams.team import Team
 
@@ -62,12 +62,12 @@ def as_team(
             got = f"a {type(given).__name__} that holds {', '.join(kinds) or 'no policy'}"
             fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
             raise InputError("team", "to be a list or dict of modules or callables, or one stacked module", got, fix)
-        parts = None
+        arrays = None
         if isinstance(feature_dims, Mapping):
-            parts = Parts({key: Part(dims) for key, dims in feature_dims.items()})
-            listed, feature_dims = [OnParts(policy, parts) for policy in listed], 1
+            arrays = Arrays({key: Array(dims) for key, dims in feature_dims.items()})
+            listed, feature_dims = [OnArrays(policy, arrays) for policy in listed], 1
         team = PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
-        team.parts = parts
+        team.arrays = arrays
     if agents is not None and agents != team.agents:
         raise InputError("agents", f"to be {team.agents}, the number of policies", agents)
     return team
