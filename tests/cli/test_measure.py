@@ -199,6 +199,7 @@ def test_a_saved_team_needs_observations(run: Any, policies: tuple[Path, Path], 
     team, seen = policies
     assert "`--observations`" in run("measure", team).stderr
     assert "`--observations`" in run("measure", team, "--observations", save(x=np.zeros(3))).stderr
+    assert "`--observations` to end in" in run("measure", team, "--observations", "obs.csv").stderr
     assert "`positions`" in run("measure", team, "--observations", seen, "--design", "knn:3").stderr
     (tmp_path / "empty").mkdir()
     assert "team.json" in run("measure", tmp_path / "empty", "--observations", seen).stderr

@@ -15,7 +15,7 @@ import graphsnd.rl.dico as control_module
 from graphsnd import InputError
 from graphsnd.control import ControlledTeam, State, audit, audit_error, tracking_error
 from graphsnd.control.measurement import measure_points
-from graphsnd.designs import Complete
+from graphsnd.designs.design import Complete
 from graphsnd.rl import PRESETS, Trainer, train
 from graphsnd.rl.checkpoint import load_checkpoint, save_checkpoint
 from graphsnd.rl.cuda import Stopwatch

@@ -163,18 +163,18 @@ def make_task(
     if design is not None:
         given["design"] = _split(design)
     try:
-        given["settings"] = task.settings.replace(**settings)
+        task = dataclasses.replace(task, **given, settings=task.settings.replace(**settings))
+        task.make_world("cpu")  # so that an unknown option is refused before there is a folder
     except InputError as error:
-        error.name = f"--set {error.name}"
+        where = "--set " if error.name in settings else "--set world." if error.name in options else ""
+        error.name = f"{where}{error.name}"
         raise
-    task = dataclasses.replace(task, **given)
     if iterations is not None:
         task = task.with_iterations(iterations)
     if design is not None and task.target is None:
         raise InputError("design", "with --target", repr(design), "Independent policies are not controlled.")
     for name in settings.keys() & set(CONTROLLED if task.target is None else INDEPENDENT):
         raise InputError(f"--set {name}", f"{'with' if task.target is None else 'without'} a target", repr(task.target))
-    task.make_world("cpu")  # so that an unknown option is refused before there is a folder
     return task
 
 

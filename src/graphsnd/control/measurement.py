@@ -26,7 +26,7 @@ class Measurement(NamedTuple):
     """A measured diversity, ``[]`` or ``[runs]``.
 
     Example:
-        >>> from graphsnd.designs import Complete
+        >>> from graphsnd.designs.design import Complete
         >>> measured = measure_points(Complete(), torch.tensor([[[0.0], [3.0], [6.0]]]))
         >>> float(measured.value), bool(measured.empty)
         (4.0, False)
@@ -41,7 +41,7 @@ class Selection:
     """The pairs that a design chose for O observations of n agents, before anything is evaluated.
 
     Example:
-        >>> from graphsnd.designs import Matching
+        >>> from graphsnd.designs.design import Matching
         >>> chosen = select_pairs(Matching(), 3, 10, torch.Generator().manual_seed(0), device=torch.device("cpu"))
         >>> chosen.edges.shape  # [O, m, 2]
         torch.Size([3, 5, 2])
@@ -123,7 +123,7 @@ def measure_points(
         InputError: For other shapes, or what the design misses.
 
     Example:
-        >>> from graphsnd.designs import Complete
+        >>> from graphsnd.designs.design import Complete
         >>> measure_points(Complete(), torch.tensor([[[0.0], [3.0], [6.0]]])).value
         tensor(4., dtype=torch.float64)
     """

@@ -9,7 +9,7 @@ from tensordict import TensorDict
 from graphsnd import Deterministic, snd
 from graphsnd.control import DiCo, Homogeneous, Unconstrained
 from graphsnd.control.measurement import measure_points
-from graphsnd.designs import Complete
+from graphsnd.designs.design import Complete
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl import DiCoModelConfig
 from graphsnd.integrations.benchmarl.model import COUNTED, Deviating, DiCoModel
