@@ -99,7 +99,6 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
         [],
     ]),
     ("observations", draw, [[nn.Linear(7, 2)]]),
-    ("samples", lambda samples: gs.draw_samples([torch.sin], torch.zeros(4, 2), samples=samples), [0]),
 ]  # fmt: skip
 
 

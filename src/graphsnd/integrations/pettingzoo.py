@@ -133,8 +133,7 @@ def _by_name(policies: Any, agents: list[str] | None) -> dict[str, Any]:
         return dict(policies.items())
     if not isinstance(policies, Sequence | nn.ModuleList):
         return dict.fromkeys(["0"] if agents is None else agents, policies)
-    names = list(map(str, range(len(policies)))) if agents is None else agents
-    return dict(zip(names, policies, strict=True))
+    return dict(zip(agents or map(str, range(len(policies))), policies, strict=True))
 
 
 class _Recorder:

@@ -265,8 +265,7 @@ def as_team(
     else:
         listed = list(given) if isinstance(given, Iterable) and not isinstance(given, Tensor) else []
         if not listed or not all(map(callable, listed)):
-            kinds = sorted({type(one).__name__ for one in listed if not callable(one)})
-            got = f"a {type(given).__name__} that holds {', '.join(kinds) or 'no policy'}"
+            got = f"a {type(given).__name__} of {sorted({type(one).__name__ for one in listed})}"
             fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
             raise InputError("team", "to be a list or dict of modules or callables, or one stacked module", got, fix)
         arrays = None
