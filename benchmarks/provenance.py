@@ -27,7 +27,7 @@ SUFFIXES = (
     ".js",
     ".mplstyle",
     ".typed",
-)  # of all files there, in one line
+)  # in one line
 PACKAGE = Path(graphsnd.__file__).resolve().parent  # the one that runs, which may be another checkout's
 MANIFEST = "commit.json"  # at the root of a copy without history: its commit, and the hash of its sources
 

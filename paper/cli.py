@@ -92,8 +92,6 @@ def show_verdicts(
 ) -> None:
     """Show the verdict on every claim, from results that are there."""
     chosen = _check_names(names)
-    if not any(out.glob("*/*.json")):
-        raise InputError("--out", "to be a folder with results", repr(str(out)), "Run an experiment first.")
     claims = [claim for claim in load_claims() if claim.experiment in chosen]
     _print_verdicts(judge_all(claims, out, scales=tuple(Scale) if scale is None else (scale,)))
 

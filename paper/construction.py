@@ -37,7 +37,7 @@ from graphsnd.behavior import Gaussian
 from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION, styled_figure
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.runner import Cells
-from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean
+from paper.shared.calls import Answers, Call, all_pairs, distance, fused_call, loop_call, loop_mean
 from paper.shared.drawing import error_bars
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import CPU, Fastest, Timing, median_time, speedup, take_turns
@@ -172,7 +172,7 @@ def metric_calls(size: Size) -> dict[str, Call]:
     return {
         "snd": fused_call(team),
         "graph_snd": fused_call(team, lambda: graph),
-        "loop": loop_call(partial(loop_mean, Answers.of(few)), lambda: pairs),
+        "loop": loop_call(partial(loop_mean, partial(distance, Answers.of(few))), lambda: pairs),
     }
 
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, StrMethodFormatter
 
 from benchmarks.designs import DesignErrors
-from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION, styled_figure
+from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLION, styled_figure
 
 
 class Role(str, Enum):
@@ -131,7 +131,7 @@ def _draw_panel(ax: Axes, teams: list[TeamRows], what: str) -> None:
             large = 10 if row.role is Role.BERNOULLI else 6.5
             look: dict[str, Any] = {"color": colour, "markerfacecolor": face, "markersize": large, "zorder": 3}
             ax.plot(x, y, marker, label=label if k == 0 else None, **look)
-            if row.exact:
+            if row.exact:  # black bars
                 ax.plot(x, 100 * row.exact, "_", color=INK, markersize=9, markeredgewidth=1.1, zorder=4)
     ax.set_xscale("log")
     ax.set_yscale("log")
@@ -141,5 +141,3 @@ def _draw_panel(ax: Axes, teams: list[TeamRows], what: str) -> None:
     ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     ax.set_xlabel(f"share of {whole:,} {'distances' if what == 'distances' else 'policy evaluations'}")
     ax.grid()
-    if what == "evaluations":
-        ax.annotate("black bars: exact", (0.02, 0.02), xycoords="axes fraction", fontsize=8.5, color=MUTED)

@@ -16,23 +16,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from graphsnd.rl import Task
+from paper.control import study as control
 from paper.control.calls import MetricTimes, compute_speedups, time_calls
 from paper.control.figure import draw_study
 from paper.control.logs import gather_runs, name_sources, train_small
-from paper.control.study import (
-    PUBLISHED,
-    REFERENCE,
-    Study,
-    Twin,
-    average_twins,
-    compare_protocols,
-    compare_rewards,
-    control_task,
-    describe_protocol,
-    mention_protocol,
-    summarise_arms,
-    summarise_study,
-)
+from paper.control.study import PUBLISHED, REFERENCE, control_task
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.runner import Cells, Stacks
 
@@ -82,21 +70,21 @@ SIZES = {
 class Data:
     """What the figure draws."""
 
-    study: Study
+    study: control.Study
     timed: MetricTimes
-    twins: tuple[Twin, ...] = ()  # runs by the paper's protocol, and the same by ours
+    twins: tuple[control.Twin, ...] = ()  # runs by the paper's protocol, and the same by ours
 
 
 def run(scale: Scale, cells: Cells) -> Outcome:
     """Read the runs that are there, or train a smaller study; time the metric."""
-    size, twins = SIZES[scale], tuple[Twin, ...]()
+    size, twins = SIZES[scale], tuple[control.Twin, ...]()
     if scale is Scale.PAPER:
         (histories, folders), (full, more) = gather_runs(ECONOMICAL, cells), gather_runs(WHOLE, cells)
-        study = summarise_study(size.task, size.window, full, describe_protocol(size.task))
-        twins, folders = compare_protocols(full, histories, size.window), folders + more
+        study = control.summarise_study(size.task, size.window, full, control.describe_protocol(size.task))
+        twins, folders = control.compare_protocols(full, histories, size.window), folders + more
     else:
         histories, folders = train_small(size.task, cells)
-        study = summarise_study(size.task, size.window, histories)
+        study = control.summarise_study(size.task, size.window, histories)
     about = {"agents": AGENTS, "observations": MINIBATCH, "fused": FUSED, "trials": size.trials, "arms": list(SPARSE)}
     make = partial(time_calls, AGENTS, SPARSE, loop=MINIBATCH, fused=FUSED, trials=size.trials)
     timed = cells.get("timed", about, make, MetricTimes)
@@ -108,23 +96,23 @@ def summarise(data: Data, scale: Scale) -> dict[str, Number | None]:
     """Return the numbers of a study; those of its runs are left out while some are missing."""
     study = data.study
     speedups = {} if scale is Scale.SMOKE else _speedups(data.timed)
-    if (shift := average_twins(data.twins)) is not None:
+    if (shift := control.average_twins(data.twins)) is not None:
         speedups["environments_reward_difference"] = shift
     if study.missing:
         return {**speedups}
-    arms = {cell.arm: cell for cell in summarise_arms(study.runs)}
+    arms = {cell.arm: cell for cell in control.group_arms(study.runs)}
     what = f"arms, means of {arms[REFERENCE].seeds} seeds"
     numbers = {
-        "largest_tracking_error": Number.range([arms[arm].tracking_error_of_mean for arm in SPARSE], what),
-        "largest_audit_error": Number.range([arms[arm].audit_error for arm in (BERNOULLI, REGULAR)], what),
-        "knn_audit_error": Number.range([arms[KNN].audit_error], what),
+        "largest_tracking_error": Number.range([arms[arm].mean("tracking_error_of_mean") for arm in SPARSE], what),
+        "largest_audit_error": Number.range([arms[arm].mean("audit_error") for arm in (BERNOULLI, REGULAR)], what),
+        "knn_audit_error": Number.range([arms[KNN].mean("audit_error")], what),
     }
     others = {"knn": KNN, "bernoulli": BERNOULLI, "regular": REGULAR, "unconstrained": "unconstrained"}
     for name, arm in others.items():
-        pair = compare_rewards(study.runs, arm)
+        pair = control.compare_rewards(study.runs, arm)
         if pair and pair.interval:
             numbers[f"reward_difference_{name}"] = pair.interval
-    return {**mention_protocol(numbers, study, AGENTS), **speedups}
+    return {**control.mention_protocol(numbers, study, AGENTS), **speedups}
 
 
 def _speedups(timed: MetricTimes) -> dict[str, Number]:

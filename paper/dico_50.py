@@ -25,30 +25,13 @@ import torch
 from graphsnd.rl import PRESETS, Settings, Task
 from graphsnd.rl.log import run_folder
 from paper.control import actions, calls, faulty_controllers
+from paper.control import study as control
 from paper.control.actions import ActionDiversity
 from paper.control.calls import Edges, MetricTimes, StepShare
 from paper.control.faulty_controllers import DOUBLED, FaultyStudy
 from paper.control.figure import draw_study
 from paper.control.logs import gather_runs, group_by, name_sources, train_small
-from paper.control.study import (
-    REFERENCE,
-    ArmSummary,
-    RunSummary,
-    Study,
-    Twin,
-    average_twins,
-    compare_protocols,
-    compare_rewards,
-    compare_seeds,
-    control_task,
-    describe_protocol,
-    find_settling,
-    mention_protocol,
-    pair,
-    standard_error,
-    summarise_arms,
-    summarise_study,
-)
+from paper.control.study import REFERENCE, control_task
 from paper.dico_10 import SMALL, TINY
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.runner import Cells, Stacks
@@ -113,14 +96,14 @@ SIZES = {
 class Data:
     """What the figure draws and the numbers are made of; what smoke scale leaves out is None."""
 
-    study: Study
+    study: control.Study
     actions: tuple[ActionDiversity, ...]
     faulty: FaultyStudy
     edges: Edges | None = None
     timed: MetricTimes | None = None
     step: StepShare | None = None
     on_gpu: MetricTimes | None = None  # the loop where the paper timed it
-    twins: tuple[Twin, ...] = ()  # runs on all observations, and the same on some
+    twins: tuple[control.Twin, ...] = ()  # runs on all observations, and the same on some
 
 
 def run(scale: Scale, cells: Cells) -> Outcome:
@@ -128,8 +111,8 @@ def run(scale: Scale, cells: Cells) -> Outcome:
     size, more = SIZES[scale], dict[str, Any]()
     if scale is Scale.PAPER:
         (full, folders), (few, others) = (gather_runs(each, cells) for each in (WHOLE, ECONOMICAL))
-        study = summarise_study(size.task, size.window, full, describe_protocol(size.task))
-        more["twins"] = compare_protocols(full, few, size.window)
+        study = control.summarise_study(size.task, size.window, full, control.describe_protocol(size.task))
+        more["twins"] = control.compare_protocols(full, few, size.window)
         ratios = [action for folder in folders for action in actions.read_actions(folder)]
         earlier, sources = cells.earlier(Data), name_sources(folders + others, cells)
         if torch.cuda.is_available() and (cells.again or not (earlier and earlier.on_gpu)):
@@ -139,7 +122,7 @@ def run(scale: Scale, cells: Cells) -> Outcome:
             more["on_gpu"], sources = earlier.on_gpu, (*sources, "results/dico-50/paper.json")
     else:
         histories, folders = train_small(size.task, cells)
-        study = summarise_study(size.task, size.window, histories)
+        study = control.summarise_study(size.task, size.window, histories)
         make = partial(actions.write_actions, folders[0])
         with one_thread():
             ratios = cells.get("actions", size.task.to_dict(), make, list[ActionDiversity])
@@ -180,34 +163,34 @@ def summarise(data: Data, scale: Scale) -> dict[str, Number | None]:
     grid = {} if study.missing else compare_arms(study) | _actions(data.actions)
     kind = f"reads {data.faulty.factor:g} times what is there, {data.faulty.agents} agents"
     return {
-        **mention_protocol(grid, study, AGENTS),
+        **control.mention_protocol(grid, study, AGENTS),
         **_costs(data, in_training=scale is Scale.PAPER),
         "rollout_difference": compare_starts(both),
-        "shortcut_reward_difference": average_twins(data.twins),
-        "shortcut_audit_difference": average_twins(data.twins, "audit_error"),
+        "shortcut_reward_difference": control.average_twins(data.twins),
+        "shortcut_audit_difference": control.average_twins(data.twins, "audit_error"),
         "wrong_estimator_tracking_error": Number(wrong.tracking_error, kind=kind),
         "wrong_estimator_audit_error": Number(wrong.audit_error, kind=kind),
         "published_metric_share": Number(calls.published_share(), kind="from the paper's times"),
     }
 
 
-def compare_arms(study: Study) -> dict[str, Number]:
+def compare_arms(study: control.Study) -> dict[str, Number]:
     """Return what the logs of the paper's two arms tell."""
     both = [run for run in study.runs if run.arm in NAMES]
-    cells = summarise_arms(both)
+    cells = control.group_arms(both)
     gap = {"smallest_tracking_gap": find_smallest_gap(both)}
     return {**_errors(cells), **gap, **_applied(both), **_settling(study), **_rewards(cells), **_pairs(both)}
 
 
-def _errors(cells: Sequence[ArmSummary]) -> dict[str, Number]:
+def _errors(cells: Sequence[control.ArmSummary]) -> dict[str, Number]:
     what = f"targets, {cells[0].seeds} seeds"
     numbers = {}
     for arm, name in NAMES.items():
         mine = [cell for cell in cells if cell.arm == arm]
-        numbers[f"largest_tracking_error_{name}"] = Number.range([cell.tracking_error for cell in mine], what)
-        numbers[f"largest_audit_error_{name}"] = Number.range([cell.audit_error for cell in mine], what)
-    absolute = [cell.absolute_audit_error for cell in cells if cell.arm == BERNOULLI]
-    apart = [cell.audit_minus_applied for cell in cells]
+        numbers[f"largest_tracking_error_{name}"] = Number.range([cell.mean("tracking_error") for cell in mine], what)
+        numbers[f"largest_audit_error_{name}"] = Number.range([cell.mean("audit_error") for cell in mine], what)
+    absolute = [cell.mean("absolute_audit_error") for cell in cells if cell.arm == BERNOULLI]
+    apart = [cell.mean("audit_minus_applied") for cell in cells]
     return numbers | {
         "largest_absolute_audit_error_bernoulli": Number.range(absolute, what),
         "largest_audit_minus_applied": Number.range([abs(value) for value in apart]),
@@ -215,11 +198,11 @@ def _errors(cells: Sequence[ArmSummary]) -> dict[str, Number]:
     }
 
 
-def find_smallest_gap(runs: Sequence[RunSummary]) -> Number:
+def find_smallest_gap(runs: Sequence[control.RunSummary]) -> Number:
     """Return by how much more Bernoulli is off its target than full, at the target where that is least."""
     errors = {(run.arm, run.target, run.seed): run.tracking_error or 0.0 for run in runs}
     sparse = group_by((key for key in errors if key[0] == BERNOULLI), lambda key: key[1])
-    gaps = [pair([errors[key] - errors[(REFERENCE, *key[1:])] for key in mine]) for mine in sparse.values()]
+    gaps = [control.pair([errors[key] - errors[(REFERENCE, *key[1:])] for key in mine]) for mine in sparse.values()]
     least = min(gaps, key=lambda gap: gap.mean)
     kind = f"least of {len(gaps)} targets"
     if least.interval is None:
@@ -227,13 +210,13 @@ def find_smallest_gap(runs: Sequence[RunSummary]) -> Number:
     return replace(least.interval, kind=f"{kind}, 95% t interval, {len(least.differences)} seeds")
 
 
-def _applied(runs: Sequence[RunSummary]) -> dict[str, Number]:
+def _applied(runs: Sequence[control.RunSummary]) -> dict[str, Number]:
     """The applied signal as the paper's Table 7 has it: mean and standard error over seeds."""
     groups = group_by(runs, lambda run: (run.arm, run.target)).items()
     cells = {key: [run.applied for run in mine] for key, mine in groups if key[1] is not None}
     off = [abs(statistics.fmean(values) / target - 1) for (_, target), values in cells.items() if target]
     numbers = {"applied_off_target": Number.range(off)}
-    errors = {key: standard_error(values) for key, values in cells.items()}
+    errors = {key: control.standard_error(values) for key, values in cells.items()}
     if all(errors.values()):
         numbers["applied_largest_sem"] = Number.range(error for error in errors.values() if error)
         z = [
@@ -244,47 +227,52 @@ def _applied(runs: Sequence[RunSummary]) -> dict[str, Number]:
     return numbers
 
 
-def _settling(study: Study) -> dict[str, Number]:
+def _settling(study: control.Study) -> dict[str, Number]:
     """A cell that is outside at the end counts as one that settles after it."""
     after = study.iterations + 1
     # Iterations count from 1, so `or` stands for None alone.
-    settled = [find_settling(curve) or after for curve in study.curves if curve.arm in NAMES]
+    settled = [control.find_settling(curve) or after for curve in study.curves if curve.arm in NAMES]
     slowest = Number.range(settled)
     kind = f"{slowest.kind}{'; not within the run' * (max(settled) == after)}"
     return {"settling_iteration": replace(slowest, kind=kind)}
 
 
-def _rewards(cells: Sequence[ArmSummary]) -> dict[str, Number]:
+def _rewards(cells: Sequence[control.ArmSummary]) -> dict[str, Number]:
     numbers, steps = {}, []
     for cell in cells:
-        name, error = f"reward_{NAMES[cell.arm]}_{round(100 * cell.target):03}", cell.reward_sem
+        name, error, reward = f"reward_{NAMES[cell.arm]}_{round(100 * cell.target):03}", cell.reward_sem, _reward(cell)
         kind = f"one standard error either way, {cell.seeds} seeds"
-        numbers[name] = Number(cell.reward) if error is None else Number.around(cell.reward, error, kind)
+        numbers[name] = Number(reward) if error is None else Number.around(reward, error, kind)
     for arm in NAMES:
         ordered = sorted((cell for cell in cells if cell.arm == arm), key=lambda cell: cell.target)
-        steps += [after.reward - before.reward for before, after in itertools.pairwise(ordered)]
+        steps += [_reward(after) - _reward(before) for before, after in itertools.pairwise(ordered)]
     numbers["smallest_reward_step"] = Number.range(steps, "steps", pick=min)
     # Rewards of a tiny run may be 0.
-    gaps = [abs(sparse.reward / full.reward - 1) for sparse, full in _match(cells) if sparse.reward and full.reward]
-    grown = [abs(full.reward_growth) for _, full in _match(cells) if full.reward_growth is not None and full.reward]
+    pairs = [(_reward(sparse), _reward(full)) for sparse, full in _match(cells)]
+    gaps = [abs(sparse / full - 1) for sparse, full in pairs if sparse and full]
+    grown = [abs(full.reward_growth) for _, full in _match(cells) if full.reward_growth is not None and _reward(full)]
     for name, values in (("largest_reward_gap", gaps), ("late_reward_growth", grown)):
         if values:
             numbers[name] = Number.range(values, "targets")
     return numbers
 
 
-def _match(cells: Sequence[ArmSummary]) -> list[tuple[ArmSummary, ArmSummary]]:
+def _reward(cell: control.ArmSummary) -> float:
+    return cell.mean("reward")
+
+
+def _match(cells: Sequence[control.ArmSummary]) -> list[tuple[control.ArmSummary, control.ArmSummary]]:
     """Bernoulli and full at every target."""
     full = {cell.target: cell for cell in cells if cell.arm == REFERENCE}
     return [(cell, full[cell.target]) for cell in cells if cell.arm == BERNOULLI]
 
 
-def _pairs(runs: Sequence[RunSummary]) -> dict[str, Number]:
-    paired = compare_rewards(runs, BERNOULLI)
+def _pairs(runs: Sequence[control.RunSummary]) -> dict[str, Number]:
+    paired = control.compare_rewards(runs, BERNOULLI)
     if paired is None or paired.interval is None or paired.sem is None:
         return {}
     kind = f"{len(paired.differences)} pairs"
-    by_seed = compare_seeds(runs, BERNOULLI)
+    by_seed = control.compare_seeds(runs, BERNOULLI)
     numbers = {} if by_seed is None else {"paired_reward_by_seed": by_seed}
     numbers |= {"paired_reward_difference": paired.interval, "paired_reward_sem": Number(paired.sem, kind=kind)}
     # Fewer than six pairs could not reject at 5% if they all agreed, so that they say nothing is no finding.
@@ -296,7 +284,7 @@ def _pairs(runs: Sequence[RunSummary]) -> dict[str, Number]:
     return numbers
 
 
-def _spread_between_seeds(runs: Sequence[RunSummary]) -> float | None:
+def _spread_between_seeds(runs: Sequence[control.RunSummary]) -> float | None:
     """Standard deviation of reward between seeds, pooled over arms and targets by degrees of freedom."""
     cells = [[run.reward for run in cell] for cell in group_by(runs, lambda run: (run.arm, run.target)).values()]
     freedom = sum(len(values) - 1 for values in cells)
@@ -304,7 +292,7 @@ def _spread_between_seeds(runs: Sequence[RunSummary]) -> float | None:
     return math.sqrt(squares / freedom) if freedom else None
 
 
-def compare_starts(runs: Sequence[RunSummary]) -> Number | None:
+def compare_starts(runs: Sequence[control.RunSummary]) -> Number | None:
     """The largest difference of rewards in the second iteration between matched runs of both arms.
 
     None where rewards agree though policies do not: then they are too coarse to tell.

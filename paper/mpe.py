@@ -33,7 +33,7 @@ from torch import Tensor
 from graphsnd import graphs
 from graphsnd.behavior import Categorical
 from graphsnd.designs.design import Bernoulli, Regular
-from graphsnd.errors import InputError, plural
+from graphsnd.errors import plural
 from graphsnd.metric import pairwise
 from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, styled_figure
 from graphsnd.rl import PRESETS, Task, Trainer
@@ -41,7 +41,7 @@ from graphsnd.rl.streams import hashed
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.mpe_panel import DESIGNS, DRAW_SEED, QUARTER, RINGS, TENTH, THRESHOLD, PanelRow, TeamRow, measure_seed
 from paper.runner import Cells, train_cell
-from paper.shared.calls import Call, Pairs, all_pairs, fused_call, loop_call, some_pairs
+from paper.shared.calls import Call, Pairs, all_pairs, fused_call, loop_call, loop_mean, some_pairs
 from paper.shared.rollouts import observe, one_thread, pooled
 from paper.shared.stopwatch import speedup, take_turns
 
@@ -167,8 +167,7 @@ def answer(trainer: Trainer, seed: int, protocol: str) -> Categorical:
     else:
         observations = torch.randn(1, world.observation_features, generator=hashed(NOISE_SEED, seed))
     behavior = team.evaluate(observations)
-    if not isinstance(behavior, Categorical):
-        raise InputError("team", "of categorical policies", repr(behavior))
+    assert isinstance(behavior, Categorical)
     return behavior
 
 
@@ -193,7 +192,7 @@ def time_calls(team: Categorical, trials: int) -> dict[str, CallTime]:
 def make_calls(team: Categorical) -> dict[str, Call]:
     """Return the calls that take turns."""
     n, probs = team.agents, team.probs.flatten(0, -3).transpose(0, 1).contiguous()  # a tensor for every agent
-    everyone, mean = all_pairs(n).tolist(), partial(loop_mean, probs)
+    everyone, mean = all_pairs(n).tolist(), partial(loop_mean, partial(total_variation, probs))
     calls = {"loop, all pairs": loop_call(mean, lambda: everyone), "fused, all pairs": fused_call(team)}
     for place, design in enumerate(DESIGNS):
         calls[f"loop, {design}"] = loop_call(mean, _draw_for_loop(design, n, place))
@@ -201,21 +200,19 @@ def make_calls(team: Categorical) -> dict[str, Call]:
     return calls
 
 
-def loop_mean(probs: Tensor, pairs: Pairs) -> float:
-    """Return the mean total variation over pairs, one after the other in Python; 0 when there are none.
+def total_variation(probs: Tensor, i: int, j: int) -> float:
+    """Return the mean total variation of two agents.
 
     Args:
         probs: ``[agents, observations, actions]``.
-        pairs: Indices of two agents each.
+        i: One agent.
+        j: The other.
 
     Example:
-        >>> loop_mean(torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]], [[0.5, 0.5]]]), all_pairs(3).tolist())
-        0.6666666666666666
+        >>> total_variation(torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]], [[0.5, 0.5]]]), 0, 2)
+        0.5
     """
-    total = 0.0
-    for i, j in pairs:
-        total += (probs[i] - probs[j]).abs().sum(dim=-1).mean().item() / 2
-    return total / len(pairs) if pairs else 0.0
+    return (probs[i] - probs[j]).abs().sum(dim=-1).mean().item() / 2
 
 
 def _draw_for_loop(design: Bernoulli | Regular, n: int, place: int) -> Callable[[], Pairs]:

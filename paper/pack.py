@@ -21,8 +21,6 @@ def pack(file: Path) -> str:
     Raises:
         InputError: When sources were changed since the commit, or git cannot pack them.
     """
-    if file.suffix != ".tgz":
-        raise InputError("FILE", "to end in .tgz", repr(file.name))
     verify_commit("FILE", ROOT)
     about = find_commit()
     manifest = json.dumps({"commit": about["commit"], "tree": about["tree"]})

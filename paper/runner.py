@@ -291,7 +291,7 @@ def read_result(path: Path) -> Result:
     fix = "Remove it and run the experiment again."
     try:
         return cast(Result, decode(Result, parse_json(path.read_bytes())))
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise InputError("FILE", "with the result of an experiment", f"{path}: {error!r}", fix) from None
 
 
@@ -447,7 +447,7 @@ def _read_cell(path: Path, kind: Any) -> Cell | None:
     try:
         cell: Cell = decode(Cell, parse_json(path.read_bytes()))
         return replace(cell, value=decode(kind, cell.value))
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, TypeError, ValueError):
         return None
 
 

@@ -35,13 +35,12 @@ from benchmarks.provenance import collect_provenance, describe_hardware
 from benchmarks.timing import Clock
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
-from graphsnd.errors import InputError
 from graphsnd.plots.style import GREEN, INK, MUTED, ORANGE, VERMILLION, group_look, styled_figure
 from paper.control.study import pair
 from paper.expanders.ablation import OBSERVATION_SEED, POLICY_SEED, initial_team
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.runner import Cells
-from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
+from paper.shared.calls import Answers, Call, all_pairs, distance, fused_call, loop_call, loop_mean, some_pairs
 from paper.shared.drawing import error_bars
 from paper.shared.navigation import checkpoints, snapshot
 from paper.shared.rollouts import one_thread
@@ -187,7 +186,8 @@ def measure(size: Size, team: Gaussian, seed: int = GRAPH_SEED) -> Row:
 
 def loop_calls(team: Gaussian, size: Size, seed: int = GRAPH_SEED) -> dict[str, Call]:
     """Return the paper's setting: a Python loop over all pairs, or over those of a graph that is drawn first."""
-    mean, pairs, generator = partial(loop_mean, Answers.of(team)), all_pairs(size.n), np.random.default_rng(seed)
+    mean = partial(loop_mean, partial(distance, Answers.of(team)))
+    pairs, generator = all_pairs(size.n), np.random.default_rng(seed)
     everyone = pairs.tolist()
     calls = {"loop, all pairs": loop_call(mean, lambda: everyone)}
     for p in size.chances:
@@ -212,16 +212,15 @@ def make_team(size: Size, device: torch.device, cells: Cells, scale: Scale) -> G
             team = kept.team.evaluate(kept.observations)
     else:
         team = initial_team(size.n, observations=size.observations)
-    if not isinstance(team, Gaussian) or team.observations != size.observations:
-        raise InputError("team", "of Gaussian policies", repr(team))
+    assert isinstance(team, Gaussian)
     return Gaussian(team.loc.to(device).contiguous(), team.scale.to(device).contiguous())
 
 
 def _warm(team: Gaussian, fused: dict[str, Call]) -> None:
     """Compile and fill caches: the fused calls as they are, the loop on its first pairs, which are like the others."""
-    answers, first = Answers.of(team), all_pairs(team.agents)[:WARM_PAIRS].tolist()
+    apart, first = partial(distance, Answers.of(team)), all_pairs(team.agents)[:WARM_PAIRS].tolist()
     for _ in range(WARM_CALLS):
-        loop_mean(answers, first)
+        loop_mean(apart, first)
         for call in fused.values():
             call()
 
@@ -323,21 +322,15 @@ def _draw_against_p(ax: Axes, machines: dict[str, Machine]) -> None:
 
 
 def _draw_times(ax: Axes, machine: Machine) -> None:
-    """Draw the time of the four calls; a line breaks where observations stop growing with the team."""
+    """Draw the time of the four calls."""
     sizes = [row for row in machine.sizes if P in row.chances]
-    pooled = [row for row in sizes if row.observations > OBSERVATIONS]
-    single = [row for row in sizes if row.observations <= OBSERVATIONS]
     for call, label, colour, marker in LINES:
-        for rows in filter(None, (pooled, single)):
-            times, named = [row.calls[call].number(1000) for row in rows], label if rows is single else None
-            error_bars(ax, [row.n for row in rows], times, color=colour, marker=marker, label=named)
+        times = [row.calls[call].number(1000) for row in sizes]
+        error_bars(ax, [row.n for row in sizes], times, color=colour, marker=marker, label=label)
     make_log(ax, [row.n for row in sizes])
-    if pooled and single:
-        ax.axvline((pooled[-1].n * single[0].n) ** 0.5, color=MUTED, linestyle=":", linewidth=1)
-        small: dict[str, Any] = {"transform": ax.transAxes, "fontsize": 8.5, "color": MUTED}
-        ax.text(0.02, 0.98, f"n x {OBSERVATIONS:,} observations", va="top", **small)
-        ax.text(0.98, 0.02, f"{OBSERVATIONS:,} observations", ha="right", **small)
-    ax.set(xlabel="agents, n", ylabel="time of a call, median and quartiles  [ms]")
+    few = max((row.n for row in sizes if row.trained), default=0)
+    ax.set(xlabel=f"agents, n (trained up to {few}, on n x as many observations)" if few else "agents, n")
+    ax.set(ylabel="time of a call, median and quartiles  [ms]")
 
 
 TITLE = "Time of a metric call: loop over pairs against fused kernel"

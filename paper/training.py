@@ -29,9 +29,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from graphsnd.errors import InputError
 from graphsnd.metric import pairwise, snd
-from graphsnd.plots.style import BLUE, FAINT, INK, MUTED, VERMILLION, group_look, styled_figure
+from graphsnd.plots.style import FAINT, INK, MUTED, group_look, styled_figure
 from graphsnd.rl import PRESETS, Settings, Task, Trainer
 from graphsnd.rl.diversity import DiversityLog
 from graphsnd.rl.independent import IndependentPolicy
@@ -45,7 +44,7 @@ from graphsnd.teams import StackedTeam
 from graphsnd.teams.team import Team
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.runner import Cells, gather_stacks, train_cell
-from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean, some_pairs
+from paper.shared.calls import Answers, all_pairs, distance, loop_call, loop_mean, some_pairs
 from paper.shared.expected import bernoulli_error
 from paper.shared.rollouts import as_gaussian, observe, on_own, one_thread, pooled
 from paper.shared.stopwatch import Timing, speedup, take_turns
@@ -158,7 +157,7 @@ def run(scale: Scale, cells: Cells) -> Outcome:
     size, sources, trials = SIZES[scale], tuple[str, ...](), list[TrialRow]()
     with one_thread():
         if scale is Scale.PAPER:
-            folder, task = _committed(cells), STACKS[COMMITTED]
+            (folder,), task = gather_stacks(STACKS, cells), STACKS[COMMITTED]
             earlier, sources = cells.earlier(Data), (f"results/{COMMITTED}",)
             if torch.cuda.is_available() and (cells.again or not (earlier and earlier.trials)):
                 trials = run_trials(cells)
@@ -234,19 +233,6 @@ def make_task(size: Size) -> Task:
     return Task(_NAVIGATION.world, size.agents, _NAVIGATION.options, (0,), settings=size.settings)
 
 
-def _committed(cells: Cells) -> Path:
-    """Return the folder of the training with 100 agents.
-
-    Raises:
-        InputError: Where there is no such run, and no GPU.
-    """
-    folders = gather_stacks(STACKS, cells)
-    if not folders:
-        fix = "Run another scale, fetch results/, or use a machine with a GPU."
-        raise InputError("results", f"with the run {COMMITTED}", str(cells.results), fix)
-    return folders[0]
-
-
 def measure_ends(task: Task, seed: int, folder: Path, size: Size) -> list[End]:
     """Measure the first and the last team of a seed: SND, the error of one draw, and policies on their own."""
     # Weights are drawn on the host, so the policies before the first update are those of any device.
@@ -268,7 +254,7 @@ def measure_times(task: Task, seed: int, folder: Path, size: Size) -> SeedTimes:
     team = last_team(folder, seed)
     with torch.no_grad():
         behavior = as_gaussian(team.evaluate(pooled(roll_out(task, team, seed), size.observations)))
-    mean, pairs = partial(loop_mean, Answers.of(behavior)), all_pairs(behavior.agents)
+    mean, pairs = partial(loop_mean, partial(distance, Answers.of(behavior))), all_pairs(behavior.agents)
     everyone, generator = pairs.tolist(), np.random.default_rng((GRAPH_SEED, seed))
     calls = {
         "loop, all": loop_call(mean, lambda: everyone),
@@ -285,8 +271,7 @@ def roll_out(task: Task, team: StackedTeam, seed: int) -> Tensor:
 def last_team(folder: Path, seed: int) -> StackedTeam:
     """Return the team at the end of a run."""
     team = Team.load(folder / f"seed-{seed}")
-    if not isinstance(team, StackedTeam):
-        raise InputError("team", "of stacked policies", repr(team))
+    assert isinstance(team, StackedTeam)
     return team
 
 
@@ -325,12 +310,11 @@ def _trial_numbers(trials: Sequence[TrialRow]) -> dict[str, Number]:
 
 
 def draw(data: Data) -> Figure:
-    """Draw curves, gaps and protocols."""
-    with styled_figure(15.6 if not data.trials else 20.0, 4.6) as figure:
-        curves, gaps, protocols, *trials = figure.subplots(1, 4 if data.trials else 3)
+    """Draw curves, gaps and trials."""
+    with styled_figure(15.6 if data.trials else 11.0, 4.6) as figure:
+        curves, gaps, *trials = figure.subplots(1, 3 if data.trials else 2)
         _draw_curves(curves, data)
         _draw_gaps(gaps, data)
-        _draw_protocols(protocols, data)
         for ax in trials:
             _draw_trials(ax, data)
         for ax in (curves, gaps, *trials):
@@ -372,29 +356,6 @@ def _draw_gaps(ax: Axes, data: Data) -> None:
     ax.grid(axis="y")
 
 
-def _draw_protocols(ax: Axes, data: Data) -> None:
-    """Draw SND as equation (1) has it, and with each policy on its own observations."""
-    ends = [0, max(end.iteration for end in data.ends)]
-    groups = [[end for end in data.ends if end.iteration == iteration] for iteration in ends]
-    together, alone = ([[getattr(end, name) for end in group] for group in groups] for name in ("snd", "own_snd"))
-    looks = (
-        (together, "all policies on the observations of all (equation 1)", BLUE, "o", -0.176),
-        (alone, "each policy on its own observations (the paper's log)", VERMILLION, "s", 0.176),
-    )
-    for columns, label, colour, marker, shift in looks:
-        for place, values in enumerate(columns):
-            x, mean = place + shift, statistics.fmean(values)
-            ax.bar(x, mean, width=0.3, color=colour, alpha=0.3)
-            ax.plot([x] * len(values), values, marker, color=colour, markersize=6, label=None if place else label)
-            at = (x, max(values))
-            ax.annotate(f"{mean:.3g}", at, (0, 5), textcoords="offset points", ha="center", va="bottom", fontsize=9)
-    ax.set_xticks((0, 1), ("before training", f"after {ends[-1]} iterations"))
-    ax.set(xlim=(-0.5, 1.5), ylim=(0, 1.3 * max(max(end.snd, end.own_snd) for end in data.ends)))
-    ax.set(ylabel="mean distance over all pairs  [action units]", title="c  What is measured: seeds and their mean")
-    ax.legend(loc="upper left")
-    ax.grid(axis="y")
-
-
 def _draw_trials(ax: Axes, data: Data) -> None:
     """Draw what the published log measures, in trials that learn as the published code does, beside that log."""
     plain = data.by_seed()[0]
@@ -406,7 +367,7 @@ def _draw_trials(ax: Axes, data: Data) -> None:
         ax.plot([row.iteration for row in rows], [row.own_snd for row in rows], color=group_look(k)[0], label=label)
     ax.plot(*zip(*PUBLISHED_SND.items(), strict=True), "X", color=INK, markersize=8, label="the published log")
     ax.set_ylim(bottom=0)
-    ax.set(ylabel="mean distance on own observations", title="d  Actions stored clipped, as published")
+    ax.set(ylabel="mean distance on own observations", title="c  Actions stored clipped, as published")
     ax.legend(loc=(0.3, 0.44))
     ax.grid()
 

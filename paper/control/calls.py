@@ -24,7 +24,7 @@ from graphsnd.rl.dico import GRAPHS
 from graphsnd.rl.streams import hashed
 from paper.control.study import PUBLISHED, REFERENCE, control_task
 from paper.experiment import Number
-from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean
+from paper.shared.calls import Answers, all_pairs, distance, loop_call, loop_mean
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import CPU, Timing, speedup, take_turns
 
@@ -171,7 +171,7 @@ def _loop(arm: str, agents: int, observations: int, device: torch.device) -> Cal
     loc = _points(observations, agents).to(device).transpose(0, 1).contiguous()
     answers, every = Answers(loc, torch.ones_like(loc)), list(all_pairs(agents))
     generator, places = hashed(POINTS_SEED, 1), torch.rand(agents, 2, generator=hashed(POINTS_SEED, 2))
-    design, mean = parse(arm), partial(loop_mean, answers)
+    design, mean = parse(arm), partial(loop_mean, partial(distance, answers))
     if arm == REFERENCE:
         return loop_call(mean, lambda: every)
 

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from graphsnd.errors import plural
 from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, PURPLE, VERMILLION, styled_figure
 from paper.control.faulty_controllers import FaultyStudy
-from paper.control.study import REFERENCE, Study, compare_rewards, compare_seeds, summarise_arms
+from paper.control.study import REFERENCE, Study, compare_rewards, compare_seeds, group_arms
 
 ARM_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE)
 DASHES, DOTS = (0, (4, 2)), (0, (1, 2))
@@ -74,14 +74,13 @@ def _skip(values: Sequence[float]) -> Sequence[float]:
 
 def _draw_errors(ax: Axes, study: Study, colours: dict[str, str]) -> None:
     """A line for each arm and target, in the order of arms: three errors of the last iterations."""
-    cells = sorted(summarise_arms(study.runs), key=lambda cell: (study.arms.index(cell.arm), cell.target))
+    cells = sorted(group_arms(study.runs), key=lambda cell: (study.arms.index(cell.arm), cell.target))
     for place, cell in enumerate(cells):
         colour = colours[cell.arm]
-        runs = [run for run in study.runs if (run.arm, run.target) == (cell.arm, cell.target)]
-        seeds = [run.audit_error for run in runs if run.audit_error is not None]
+        seeds = [run.audit_error for run in cell.runs if run.audit_error is not None]
         ax.plot([min(seeds), max(seeds)], [place, place], color=colour, linewidth=3, alpha=0.25, solid_capstyle="butt")
         for name, look in MARKS.items():
-            ax.plot(getattr(cell, name), place, color=colour, linestyle="none", **look)
+            ax.plot(cell.mean(name), place, color=colour, linestyle="none", **look)
     ax.set_yticks(range(len(cells)), [f"{cell.arm}, {cell.target:g}" for cell in cells])
     ax.set_ylim(len(cells) - 0.4, -0.6)
     ax.set_xlim(left=0)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from graphsnd.errors import InputError
 from graphsnd.rl import Task
 from graphsnd.rl.log import Row, Run, read_rows
 from paper.runner import Cells, Stacks, gather_stacks, train_cell
@@ -70,16 +69,8 @@ def train_small(task: Task, cells: Cells) -> tuple[list[History], list[Path]]:
 
 
 def read_histories(folders: Iterable[Path]) -> list[History]:
-    """Return the runs of logs.
-
-    Raises:
-        InputError: When a run is there twice.
-    """
-    histories = [history for folder in folders for history in split_runs(read_rows(folder))]
-    for run, times in Counter(history.run for history in histories).items():
-        if times > 1:
-            raise InputError("results", "with every run once", f"{describe(run)} {times} times")
-    return histories
+    """Return the runs of logs."""
+    return [history for folder in folders for history in split_runs(read_rows(folder))]
 
 
 def name_sources(folders: Iterable[Path], cells: Cells) -> tuple[str, ...]:

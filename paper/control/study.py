@@ -55,19 +55,31 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class ArmSummary:
-    """Means over the seeds of one arm and target."""
+    """The runs of one arm and target."""
 
     arm: str
     target: float
-    seeds: int
-    reward: float
-    reward_sem: float | None  # None for one seed
-    reward_growth: float | None  # from the first half of the window to the second
-    audit_minus_applied: float
-    tracking_error: float
-    tracking_error_of_mean: float
-    audit_error: float
-    absolute_audit_error: float
+    runs: tuple[RunSummary, ...]
+
+    @property
+    def seeds(self) -> int:
+        """Number of runs."""
+        return len(self.runs)
+
+    @property
+    def reward_sem(self) -> float | None:
+        """Standard error of the mean reward; None for one seed."""
+        return standard_error([run.reward for run in self.runs])
+
+    @property
+    def reward_growth(self) -> float | None:
+        """Growth of the reward from the first half of the window to the second; None where it was 0."""
+        first, second = (statistics.fmean(run.reward_halves[half] for run in self.runs) for half in (0, 1))
+        return second / first - 1 if first else None
+
+    def mean(self, name: str) -> float:
+        """Return the mean of a field over seeds."""
+        return statistics.fmean(getattr(run, name) for run in self.runs)
 
 
 @dataclass(frozen=True)
@@ -215,19 +227,15 @@ def compare_protocols(full: Sequence[History], economical: Sequence[History], wi
     """
     others, twins = {history.run: history for history in economical}, []
     for history in full:
-        other = others.get(history.run)
+        other, run = others.get(history.run), history.run
         if other is None:
             continue
         common = min(history.iterations, other.iterations)
         mine, its = (summarise_run(replace(one, rows=one.rows[:common]), window) for one in (history, other))
-        run, reward = history.run, mine.reward - its.reward
-        errors = (_subtract(mine.audit_error, its.audit_error), _subtract(mine.tracking_error, its.tracking_error))
-        twins.append(Twin(run.arm, run.target, run.seed, common, reward, *errors))
+        errors = ("audit_error", "tracking_error")
+        less = [None if run.target is None else getattr(mine, name) - getattr(its, name) for name in errors]
+        twins.append(Twin(run.arm, run.target, run.seed, common, mine.reward - its.reward, *less))
     return tuple(twins)
-
-
-def _subtract(value: float | None, other: float | None) -> float | None:
-    return None if value is None or other is None else value - other
 
 
 def average_twins(twins: Sequence[Twin], field: str = "reward") -> Number | None:
@@ -263,21 +271,10 @@ def summarise_run(history: History, window: int) -> RunSummary:
     )
 
 
-def summarise_arms(runs: Iterable[RunSummary]) -> list[ArmSummary]:
-    """Return means over seeds for each arm and target; runs without a target are left out."""
+def group_arms(runs: Iterable[RunSummary]) -> list[ArmSummary]:
+    """Return the runs of each arm and target; those without a target are left out."""
     groups = group_by(runs, lambda run: (run.arm, run.target))
-    names = ("audit_minus_applied", "tracking_error", "tracking_error_of_mean", "audit_error", "absolute_audit_error")
-    summaries = []
-    for (arm, target), mine in groups.items():
-        if target is None:
-            continue
-        rewards = [run.reward for run in mine]
-        first, second = (statistics.fmean(run.reward_halves[half] for run in mine) for half in (0, 1))
-        growth = second / first - 1 if first else None
-        means = {name: statistics.fmean(getattr(run, name) for run in mine) for name in names}
-        error = standard_error(rewards)
-        summaries.append(ArmSummary(arm, target, len(mine), statistics.fmean(rewards), error, growth, **means))
-    return summaries
+    return [ArmSummary(arm, target, tuple(mine)) for (arm, target), mine in groups.items() if target is not None]
 
 
 def standard_error(values: Sequence[float]) -> float | None:
@@ -329,8 +326,6 @@ def pair(differences: Sequence[float], *, delta: float = 0.05) -> Paired:
         >>> three.mean, round(three.interval.low, 3), three.sign_p
         (2.0, -0.484, 0.25)
     """
-    if not differences:
-        raise InputError("differences", "to be at least one", "none")
     mean, error = statistics.fmean(differences), standard_error(differences)
     # A tie says nothing about the sign and is left out, as usual in a sign test.
     signs = [value > 0 for value in differences if value]
@@ -360,8 +355,7 @@ def find_settling(curve: Curve, within: float = SETTLED) -> int | None:
         None when it is outside at the end.
     """
     target = curve.target
-    if target is None:
-        raise InputError("curve", "with a target", curve.arm)
+    assert target is not None
     outside = [abs(value - target) > within * target for value in curve.applied.mean]
     last = max((place for place, is_outside in enumerate(outside) if is_outside), default=-1)
     return curve.iteration[last + 1] if last + 1 < len(outside) else None

@@ -1,9 +1,8 @@
 r"""The ablation of graph families as an experiment: sizes, degrees and teams in cells that survive being stopped.
 
-Four kinds of teams see the same graphs: fresh and trained policies (the 100 agents of the committed training), on
-shared observations, which is equation (1), and each policy on observations of its own, which is what the paper's code
-compares. Trained policies are shown what they saw in their world, or uniform noise of their own, as in the paper's
-panel.
+Three kinds of teams see the same graphs: fresh and trained policies (the 100 agents of the committed training) on
+shared observations, which is equation (1), and fresh ones each on observations of its own, which is what the paper's
+code compares. Trained policies are shown what they saw in their world.
 
 Forwarding indices do not depend on the team, so each drawn graph is routed once. A search that reaches its time limit
 leaves certified bounds that are wider, and on another machine may leave others.
@@ -11,6 +10,7 @@ leaves certified bounds that are wider, and on another machine may leave others.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -44,7 +44,7 @@ from paper.training import COMMITTED, ROLLOUT_SEED, STACKS, fingerprint, last_te
 
 TRAINED_AGENTS = 100
 DIGITS = 7  # of the values that are published with the result; numbers are computed before
-POLICY_SEED, OBSERVATION_SEED, NOISE_SEED, OBSERVATIONS = 42, 43, 44, 4096
+POLICY_SEED, OBSERVATION_SEED, OBSERVATIONS = 42, 43, 4096
 FEATURES, HIDDEN, ACTIONS = 18, 64, 2
 HEAD_GAIN = 0.01  # of a fresh PPO actor
 
@@ -69,23 +69,20 @@ def initial_team(n: int, *, observations: int = OBSERVATIONS, own: bool = False)
     network = StackedMLP.create((n,), sizes, generator=generator, head_gain=HEAD_GAIN)
     team = StackedTeam(network, GaussianHead(ACTIONS, batch=(n,)))
     if own:
-        return _on_own_noise(team, observations, seed=OBSERVATION_SEED)
+        return on_own(team, _uniform((observations, 1, n, FEATURES), OBSERVATION_SEED), observations)
     with torch.no_grad():
         return team.evaluate(_uniform((observations, FEATURES), OBSERVATION_SEED))
 
 
-def trained_team(training: Path, seed: int, *, observations: int = OBSERVATIONS, own: bool = False) -> Behavior:
+def trained_team(training: Path, seed: int, *, observations: int = OBSERVATIONS) -> Behavior:
     """Return a trained team on observations pooled over all its agents, of a rollout in its world.
 
     Args:
         training: Folder of the training.
         seed: Of the run.
         observations: How many, picked at random from those of all agents and steps.
-        own: Show each policy uniform noise of its own instead, as the paper's panel of trained policies does.
     """
     team = last_team(training, seed)
-    if own:
-        return _on_own_noise(team, observations, seed=NOISE_SEED)
     seen = roll_out(replace(STACKS[COMMITTED], agents=team.agents), team, seed)
     with torch.no_grad():
         return team.evaluate(pooled(seen, observations, seed=seed))
@@ -94,10 +91,6 @@ def trained_team(training: Path, seed: int, *, observations: int = OBSERVATIONS,
 def mean_actions(behavior: Behavior) -> Tensor:
     """Return the mean action of every agent over the observations, ``[n, actions]``."""
     return as_gaussian(behavior).loc.detach().flatten(0, -3).double().mean(dim=0)
-
-
-def _on_own_noise(team: StackedTeam, observations: int, *, seed: int) -> Behavior:
-    return on_own(team, _uniform((observations, 1, team.agents, team.network.sizes[0]), seed), observations)
 
 
 def _uniform(shape: tuple[int, ...], seed: int) -> Tensor:
@@ -174,15 +167,14 @@ def run(scale: Scale, cells: Cells) -> Outcome:
 
 def subjects(plan: Plan, training: Path | None) -> Iterator[Subject]:
     """Yield the teams, one for each size; without trained ones where there is no folder of their training."""
-    for own in (False, True):
-        settings: dict[str, Any] = {"observations": plan.observations, "own": own}
-        for n in plan.sizes:
-            yield Subject(n, False, own, None, settings, partial(initial_team, n, **settings))
-        for seed in plan.trained:
-            if training and (training / f"seed-{seed}").is_dir():
-                make = partial(trained_team, training, seed, **settings)
-                about = {**settings, "team": fingerprint(training, seed), "rollout": ROLLOUT_SEED + seed}
-                yield Subject(TRAINED_AGENTS, True, own, seed, about, make)
+    shown: dict[str, Any] = {"observations": plan.observations}
+    for own, n in itertools.product((False, True), plan.sizes):
+        settings = {**shown, "own": own}
+        yield Subject(n, False, own, None, settings, partial(initial_team, n, **settings))
+    for seed in plan.trained:
+        if training and (training / f"seed-{seed}").is_dir():
+            about = {**shown, "team": fingerprint(training, seed), "rollout": ROLLOUT_SEED + seed}
+            yield Subject(TRAINED_AGENTS, True, False, seed, about, partial(trained_team, training, seed, **shown))
 
 
 def summarise_drawn(plan: Plan, family: Family, n: int, degree: int) -> list[GraphSummary]:

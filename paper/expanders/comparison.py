@@ -21,7 +21,6 @@ from torch import Tensor
 from graphsnd import bounds, graphs
 from graphsnd.bounds.relabelling import paper_random_regular_bound, relabelling_variance, split_squares
 from graphsnd.bounds.spectral import check_symmetric
-from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
 from paper.expanders.families import Family
 from paper.expanders.integral import integral_index
@@ -65,16 +64,11 @@ def summarise_graph(
         forwarding: Whether to compute the forwarding index.
         seconds: Time limit of its search, see :func:`~graphsnd.bounds.forwarding_index`.
 
-    Raises:
-        InputError: For a graph with weights or without edges.
-
     Example:
         >>> ring = summarise_graph(graphs.circulant(5, shifts=[1]), "ring", 2)
         >>> ring.connected, ring.integral_upper
         (True, 3.0)
     """
-    if graph.m == 0 or graph.weights is not None:
-        raise InputError("graph", "with edges and without weights", repr(graph))
     connected = bounds.spectrum(graph).connected
     index: dict[str, float | None] = {}
     if forwarding and connected:
@@ -169,9 +163,6 @@ def compare(distances: Distances, graph: Graph, summary: GraphSummary) -> Row:
         graph: On the same agents, without weights, with an edge.
         summary: Of the graph.
 
-    Raises:
-        InputError: For a graph on other agents, with weights or without edges.
-
     Example:
         >>> import torch
         >>> line, graph = torch.arange(6.0), graphs.complete(6)
@@ -179,9 +170,7 @@ def compare(distances: Distances, graph: Graph, summary: GraphSummary) -> Row:
         >>> round(row.ratio, 9), row.integral_upper, row.predicted
         (1.0, 1.0, None)
     """
-    n, snd = len(distances.matrix), distances.snd
-    if graph.n != n or graph.m == 0 or graph.weights is not None:
-        raise InputError("graph", f"on {n} agents, with edges and without weights", repr(graph))
+    snd = distances.snd
     i, j = graph.edges.cpu().T
     value = float(distances.matrix[i, j].mean())
     # Only a drawn graph has a random numbering, over which the ratio has a standard deviation.

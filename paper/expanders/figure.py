@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, VERMILLION, styled_figure
+from graphsnd.plots.style import BLUE, FAINT, GREEN, MUTED, ORANGE, VERMILLION, styled_figure
 from paper.expanders.comparison import Data, Row, select, sizes_and_degrees
 from paper.expanders.families import FOUR, Family
 
@@ -34,7 +34,6 @@ KINDS = {
     (False, False): "fresh,\nshared",
     (False, True): "fresh,\nown",
     (True, False): "trained,\nshared",
-    (True, True): "trained,\nown (noise)",
 }
 
 
@@ -59,19 +58,12 @@ def _draw_sizes(ax: Axes, rows: Rows) -> None:
 
 
 def _draw_teams(ax: Axes, kinds: dict[tuple[bool, bool], list[Row]]) -> None:
-    """All kinds of teams at the size of the trained ones; without those, each at its largest."""
-    trained = {row.n for (is_trained, _), rows in kinds.items() if is_trained for row in rows}
-    shown: dict[str, tuple[int, list[Row]]] = {}
-    for kind, rows in kinds.items():
-        sizes = {row.n for row in rows}
-        if sizes:
-            n = max(trained & sizes or sizes)
-            shown[KINDS[kind]] = n, select(rows, n=n)
-    alike = len({n for n, _ in shown.values()}) == 1
-    _draw_groups(ax, {name if alike else f"{name}, n = {n}": rows for name, (n, rows) in shown.items()})
+    """All kinds of teams at the size of the trained ones; without those, at the largest."""
+    n = max(row.n for row in kinds[True, False] or kinds[False, False])
+    _draw_groups(ax, {KINDS[kind]: mine for kind, rows in kinds.items() if (mine := select(rows, n=n))})
     what = "whether policies see the same observations\nor each its own, as in the paper"
     ax.set_xlabel(f"degree d, team, and {what}", labelpad=32)
-    ax.set_title("Fresh and trained policies" + (f", n = {next(iter(shown.values()))[0]}" if alike else ""))
+    ax.set_title(f"Fresh and trained policies, n = {n}")
 
 
 def _draw_groups(ax: Axes, groups: dict[str, list[Row]]) -> None:
@@ -118,7 +110,6 @@ def _scale_percent(ax: Axes) -> None:
 
 def _draw_forwarding(ax: Axes, rows: Rows) -> None:
     """The index by n log n / d: the median over seeds, and from the least certified lower end to the largest."""
-    medians = []
     for place, family in enumerate(ROUTED):
         colour, marker, _ = LOOKS[family]
         for n, degree in sizes_and_degrees(rows):
@@ -132,23 +123,10 @@ def _draw_forwarding(ax: Axes, rows: Rows) -> None:
             face = "white" if family is Family.UNION else colour
             ax.plot([x, x], ends, color=colour, linewidth=1.8, zorder=2)
             ax.plot(x, middle, marker, color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
-            medians += [(unit, middle)] if family is Family.REGULAR else []
-    _draw_guide(ax, medians)
     _scale_logarithmic(ax)
     ax.set_xlabel("n log$_2$ n / d  [pairs]")
     ax.set_ylabel("edge forwarding index  [pairs on an edge]")
     ax.set_title("Forwarding index, certified: median, range of seeds")
-    note = _count_disconnected(rows)
-    ax.annotate(note, (0.98, 0.03), xycoords="axes fraction", ha="right", va="bottom", fontsize=8.5, color=MUTED)
-
-
-def _draw_guide(ax: Axes, points: Sequence[tuple[float, float]]) -> None:
-    if points:
-        factor = statistics.geometric_mean([y / x for x, y in points])
-        ends = [min(points)[0] / 1.2, max(points)[0] * 1.2]
-        label = f"{factor:.2f} n log$_2$ n / d"
-        ax.plot(ends, [factor * x for x in ends], "--", color=INK, linewidth=1, label=label, zorder=1)
-        ax.legend(loc="upper left")
 
 
 def _scale_logarithmic(ax: Axes) -> None:
@@ -159,16 +137,6 @@ def _scale_logarithmic(ax: Axes) -> None:
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.set_minor_formatter(NullFormatter())
     ax.grid()
-
-
-def _count_disconnected(rows: Rows) -> str:
-    """How many graphs are not connected, and so have no index."""
-    parts = []
-    for family, (_, _, name) in LOOKS.items():
-        mine = select(rows, family)
-        count = sum(not row.connected for row in mine)
-        parts += [f"{count} of {len(mine)} {name.split(' to ')[0]}"] if count else []
-    return "\n".join(["not connected, so without an index:", *parts]) if parts else ""
 
 
 def _handles() -> list[Any]:

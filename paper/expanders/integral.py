@@ -68,17 +68,15 @@ def integral_index(graph: Graph, lower: float, *, seconds: float | None = None) 
 
 
 class Paths:
-    """Paths of all pairs in one growing pool."""
+    """Paths of all pairs: the edges of pair p, from its target back, are ``steps[p, : hops[p]]``; -1 hops: none yet."""
 
     def __init__(self, net: Network) -> None:
-        pairs = net.n * (net.n - 1) // 2
-        self.net, arcs = net, net.arcs
+        pairs, arcs = net.n * (net.n - 1) // 2, net.arcs
         self.arcs = arcs.indptr.astype(np.int64), arcs.indices.astype(np.int64), arcs.data
-        self.start: Ints = np.zeros(pairs, np.int64)
-        self.hops: Ints = np.full(pairs, -1, np.int64)
         self.load: Floats = np.zeros(net.m)
-        self.pool = np.empty(4 * pairs + CHUNK * net.n, np.int32)
-        self.used = 0
+        self.hops: Ints = np.full(pairs, -1, np.int64)
+        # A path has n - 1 edges at most; memory is taken by those that are written.
+        self.steps = np.empty((pairs, net.n - 1), np.int32)
         self.rng = np.random.default_rng(0)
 
     @property
@@ -87,25 +85,9 @@ class Paths:
         return float(self.load.max())
 
     def sweep(self, level: float, hop: float, limit: float, chunk: int, jitter: float = 0.0) -> None:
-        """One pass of :func:`route`, begun again with a larger pool when it is full. ``jitter`` perturbs prices."""
-        worth = 1 + jitter * self.rng.random(self.net.m)
-        while True:
-            full, self.used = route(
-                *self.arcs, worth, self.load, level, SHARPNESS / level, hop, limit, chunk,
-                self.pool, self.start, self.hops, self.used,
-            )  # fmt: skip
-            if not full:
-                return
-            self._grow()
-
-    def _grow(self) -> None:
-        """Move the paths, without gaps, to a larger pool."""
-        hops = np.maximum(self.hops, 0)
-        offsets = np.concatenate([[0], np.cumsum(hops)])
-        steps = self.pool[np.repeat(self.start - offsets[:-1], hops) + np.arange(offsets[-1])]
-        self.pool = np.empty(2 * len(steps) + CHUNK * self.net.n + len(self.start), np.int32)
-        self.pool[: len(steps)] = steps
-        self.start, self.used = offsets[:-1].copy(), len(steps)
+        """One pass of :func:`route`. ``jitter`` perturbs prices."""
+        worth = 1 + jitter * self.rng.random(len(self.load))
+        route(*self.arcs, worth, self.load, level, SHARPNESS / level, hop, limit, chunk, self.steps, self.hops)
 
 
 @jit
@@ -118,12 +100,10 @@ def price(load, worth, level, sharpness, hop):
 
 
 @jit
-def route(indptr, heads, ids, worth, load, level, sharpness, hop, limit, chunk, pool, start, hops, used):
+def route(indptr, heads, ids, worth, load, level, sharpness, hop, limit, chunk, steps, hops):
     """One pass over the pairs: route what has no path yet, and again what crosses an edge loaded above ``limit``.
 
-    Pair (s, t), s < t, in the order of rows, keeps its edges from t back to s in ``pool[start : start + hops]``; hops
-    of -1 mean not routed yet. ``chunk`` targets of a source share one tree of shortest paths under the prices.
-    Returns whether the pool is full, which ends the pass early, and how many of its entries are used.
+    Pairs (s, t), s < t, are in the order of rows. ``chunk`` targets of a source share one tree of shortest paths.
     """
     n, m = len(indptr) - 1, len(load)
     batch, prices = np.empty(chunk, np.int64), np.empty(m)
@@ -137,26 +117,23 @@ def route(indptr, heads, ids, worth, load, level, sharpness, hop, limit, chunk, 
         while t < n:
             size = 0
             while t < n and size < chunk:
-                if wants(first + t, load, limit, pool, start, hops):
+                if wants(first + t, load, limit, steps, hops):
                     batch[size] = t
                     size += 1
                 t += 1
             if size == 0:
                 break
-            if used + size * n > len(pool):
-                return True, used
             for k in range(size):
-                shift(first + batch[k], -1, load, worth, level, sharpness, hop, prices, pool, start, hops)
+                shift(first + batch[k], -1, load, worth, level, sharpness, hop, prices, steps, hops)
             stop = batch[0] if size == 1 else -1
             dist, via, parent = dijkstra(s, stop, indptr, heads, ids, prices)
             for k in range(size):
                 pair = first + batch[k]
-                if hops[pair] < 0 or dist[batch[k]] < (1 - 1e-12) * cost(pair, prices, pool, start, hops):
-                    used = write(pair, batch[k], via, parent, pool, start, hops, used)
+                if hops[pair] < 0 or dist[batch[k]] < (1 - 1e-12) * cost(pair, prices, steps, hops):
+                    write(pair, batch[k], via, parent, steps, hops)
             # Prices stand still while a chunk is compared; they follow here.
             for k in range(size):
-                shift(first + batch[k], 1, load, worth, level, sharpness, hop, prices, pool, start, hops)
-    return False, used
+                shift(first + batch[k], 1, load, worth, level, sharpness, hop, prices, steps, hops)
 
 
 @jit
@@ -188,45 +165,38 @@ def dijkstra(source, stop, indptr, heads, ids, length):
 
 
 @jit
-def wants(pair, load, limit, pool, start, hops):
+def wants(pair, load, limit, steps, hops):
     """Whether a pair has no path, or one across an edge loaded above ``limit``."""
     if hops[pair] < 0:
         return True
     above = False
-    for k in range(start[pair], start[pair] + hops[pair]):
-        above |= load[pool[k]] > limit
+    for e in steps[pair, : hops[pair]]:
+        above |= load[e] > limit
     return above
 
 
 @jit
-def shift(pair, by, load, worth, level, sharpness, hop, prices, pool, start, hops):
+def shift(pair, by, load, worth, level, sharpness, hop, prices, steps, hops):
     """Add the pair's path to the loads (by 1) or take it away (by -1), prices with it."""
-    for k in range(start[pair], start[pair] + max(hops[pair], 0)):
-        e = pool[k]
+    for e in steps[pair, : max(hops[pair], 0)]:
         load[e] += by
         prices[e] = price(load[e], worth[e], level, sharpness, hop)
 
 
 @jit
-def cost(pair, prices, pool, start, hops):
+def cost(pair, prices, steps, hops):
     """The price of the pair's path."""
     total = 0.0
-    for k in range(start[pair], start[pair] + hops[pair]):
-        total += prices[pool[k]]
+    for e in steps[pair, : hops[pair]]:
+        total += prices[e]
     return total
 
 
 @jit
-def write(pair, target, via, parent, pool, start, hops, used):
-    """Store the path of the tree to ``target``: in its old place when it fits, at the end of the pool otherwise."""
-    length, v = 0, target
+def write(pair, target, via, parent, steps, hops):
+    """Store the path of the tree to ``target``."""
+    k, v = 0, target
     while via[v] >= 0:
-        length, v = length + 1, parent[v]
-    if length > hops[pair]:
-        start[pair], used = used, used + length
-    hops[pair] = length
-    k, v = start[pair], target
-    while via[v] >= 0:
-        pool[k] = via[v]
+        steps[pair, k] = via[v]
         k, v = k + 1, parent[v]
-    return used
+    hops[pair] = k

@@ -81,8 +81,8 @@ def describe_machine(result: Result) -> str:
         'Intel Xeon, 2 cores; logs from NVIDIA H200'
     """
     here = _machine(result.provenance.get("hardware"))
-    logs = [_machine(about["hardware"]) for about in result.provenance.get("sources", {}).values() if about]
-    logs = [name.partition(",")[0] if "," in name and "core" in name else name for name in dict.fromkeys(logs)]
+    sources = result.provenance.get("sources", {}).values()
+    logs = dict.fromkeys(_machine(about["hardware"]) for about in sources if about)
     return "; logs from ".join([here, " and ".join(logs)] if logs else [here])
 
 

@@ -52,22 +52,20 @@ def distance(answers: Answers, i: int, j: int) -> float:
     return squares.sum(dim=-1).sqrt().mean().item()
 
 
-def loop_mean(answers: Answers, pairs: Pairs) -> float:
+def loop_mean(distance: Callable[[int, int], float], pairs: Pairs) -> float:
     """The mean distance over pairs, one after the other; 0 when there are none.
 
     Args:
-        answers: Of the team.
+        distance: Of two agents.
         pairs: Indices of two agents each, on the host; all pairs give SND, the edges of a graph Graph-SND.
 
     Example:
-        >>> import torch
-        >>> team = Answers(torch.tensor([[[0.0]], [[3.0]], [[6.0]]]), torch.ones(3, 1, 1))
-        >>> loop_mean(team, all_pairs(3).tolist())
-        4.0
+        >>> loop_mean(lambda i, j: j - i, all_pairs(3).tolist())
+        1.3333333333333333
     """
     total = 0.0
     for i, j in pairs:
-        total += distance(answers, i, j)
+        total += distance(i, j)
     return total / len(pairs) if pairs else 0.0
 
 

@@ -25,7 +25,6 @@ from graphsnd.behavior import Behavior
 from graphsnd.bounds.relabelling import relabelling_variance
 from graphsnd.designs import Design
 from graphsnd.designs.template import Template
-from graphsnd.errors import InputError
 from graphsnd.estimation.moments import products, variance
 from graphsnd.estimation.source import as_source
 
@@ -80,15 +79,9 @@ class Redrawn:
 
     @classmethod
     def of(cls, behavior: Behavior) -> Redrawn:
-        """Compute it from all pairs at all observations.
-
-        Raises:
-            InputError: For fewer than four agents, among whom no two pairs are disjoint.
-        """
+        """Compute it from all pairs of at least four agents at all observations."""
         source = as_source(behavior, None, None, "auto")
         n, total = source.agents, source.observations
-        if n < 4 or total < 2:
-            raise InputError("behavior", "of at least 4 agents on 2 observations", repr(behavior))
         all_pairs = Template(n)
         means, moments = [], []
         for index in torch.arange(total, device=source.device).split(max(1, CHUNK // all_pairs.m)):

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Gaussian
-from graphsnd.errors import InputError
 from graphsnd.rl import PRESETS, Settings, Task, Trainer
 from graphsnd.teams import StackedTeam
 from paper.experiment import Scale
@@ -83,7 +82,7 @@ def snapshot(scale: Scale, cells: Cells, n: int, iteration: int) -> Snapshot:
         iteration: One of the two checkpoints.
 
     Raises:
-        InputError: For another iteration, or a folder that holds another training.
+        InputError: For a folder that holds another training.
         KeyboardInterrupt: After Ctrl-C, once the training has saved where it was.
 
     Example:
@@ -91,8 +90,6 @@ def snapshot(scale: Scale, cells: Cells, n: int, iteration: int) -> Snapshot:
         >>> snapshot(Scale.SMOKE, Cells(pathlib.Path(tempfile.mkdtemp())), 3, 0).behavior()
         Gaussian(agents=3, observations=384)
     """
-    if iteration not in checkpoints(scale):
-        raise InputError("iteration", f"to be one of {checkpoints(scale)}", iteration)
     job = task(n, scale)
     with one_thread():
         if iteration:

@@ -11,7 +11,7 @@ from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.control.actions import NormalActions, action_distribution
 from graphsnd.errors import InputError
 from graphsnd.kernels.threads import limit_threads
-from graphsnd.rl.rollout import fill_noise, noise_shape, to_world
+from graphsnd.rl.rollout import fill_noise, noise_shape
 from graphsnd.rl.streams import hashed
 from graphsnd.rl.worlds import World
 from graphsnd.teams import StackedTeam
@@ -47,7 +47,7 @@ def observe(team: StackedTeam, world: World, *, steps: int, seed: int) -> Tensor
         kept.append(seen)
         fill_noise(noise, world.actions, actions)
         moves = action_distribution(team.head, team.network(seen.transpose(0, 1))).act(noise)
-        state, step = world.step(state, to_world(moves.transpose(0, 1), world.actions))
+        state, step = world.step(state, moves.transpose(0, 1))
         seen = step.observations
     return torch.stack(kept)
 
@@ -93,8 +93,7 @@ def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
     rows = seen.flatten(0, 1)
     rows = rows[:: max(1, len(rows) // most)][:most]
     answers = action_distribution(team.head, team.network(rows.transpose(0, 1)))
-    if not isinstance(answers, NormalActions):
-        raise InputError("team", "of Gaussian policies", type(answers).__name__)
+    assert isinstance(answers, NormalActions)
     loc, scale = (part.transpose(0, 1) for part in torch.broadcast_tensors(answers.loc, answers.scale))
     return Gaussian(loc, scale)
 

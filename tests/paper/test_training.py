@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import torch
 
-import graphsnd as gs
 from graphsnd.rl import Trainer
 from paper import training
 from paper.experiment import Outcome, Scale
@@ -85,11 +84,6 @@ def test_a_committed_run_is_read(
     assert read.numbers["snd_growth"] == first.numbers["snd_growth"]
 
 
-def test_without_a_committed_run(tmp_path: Path) -> None:
-    with pytest.raises(gs.InputError, match="navigation-100"):
-        training.run(Scale.PAPER, Cells(tmp_path, results=tmp_path))
-
-
 def test_a_trial_stores_clipped_actions_with_the_probability_of_what_was_drawn(tmp_path: Path) -> None:
     task = training.make_task(training.SIZES[Scale.SMOKE])
     world = task.make_world("cpu")
@@ -121,5 +115,5 @@ def test_trials_measure_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_figure(outcome: tuple[Outcome, Cells]) -> None:
     figure = training.EXPERIMENT.figure(outcome[0].data)
-    assert len(figure.axes) == 3
+    assert len(figure.axes) == 2
     figure.canvas.draw()

@@ -300,13 +300,12 @@ def _run_grid(task: Task, folder: Path, **options: Any) -> None:
 def _show_results(task: Task, folder: Path, written: Sequence[Path]) -> None:
     """Print the table of a log, draw its figure, and list what was written; nothing where the log is empty."""
     from graphsnd.plots.style import save_png
-    from graphsnd.plots.training import control_figure, control_table, curves_figure, training_table
+    from graphsnd.plots.training import control_table, training_figure, training_table
     from graphsnd.rl.log import read_rows
 
     if rows := read_rows(folder):
-        table, figure = (control_table, control_figure) if task.target else (training_table, curves_figure)
-        Console(highlight=False).print(table(rows))
-        list_written([*written, save_png(figure(rows), folder / "curves.png"), folder / "metrics.csv"])
+        Console(highlight=False).print((control_table if task.target else training_table)(rows))
+        list_written([*written, save_png(training_figure(rows), folder / "curves.png"), folder / "metrics.csv"])
 
 
 def _resume_command(folder: Path) -> str:

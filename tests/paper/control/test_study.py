@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphsnd import InputError
 from graphsnd.rl.log import Run
 from paper.control.logs import split_runs
 from paper.control.study import (
     Curve,
     compare_rewards,
     find_settling,
+    group_arms,
     make_curves,
     metric_speedups,
     pair,
-    summarise_arms,
     summarise_run,
     summarise_study,
 )
@@ -57,12 +56,12 @@ def test_errors_of_the_window_against_arrays() -> None:
 
 def test_cells_are_means_over_the_seeds_that_are_there() -> None:
     runs = [summarise_run(split_runs(noisy(replace(FULL, seed=s), 20))[0], 10) for s in (0, 2)]
-    (cell,) = summarise_arms(runs)
+    (cell,) = group_arms(runs)
     rewards = [run.reward for run in runs]
     assert cell.seeds == 2
-    assert cell.reward == pytest.approx(np.mean(rewards))
+    assert cell.mean("reward") == pytest.approx(np.mean(rewards))
     assert cell.reward_sem == pytest.approx(stats.sem(rewards))
-    assert summarise_arms(runs[:1])[0].reward_sem is None
+    assert group_arms(runs[:1])[0].reward_sem is None
 
 
 @pytest.mark.parametrize("count", [2, 5, 9])
@@ -85,8 +84,6 @@ def test_pairs_without_room_for_an_answer() -> None:
     assert pair([0.1]).interval is None
     assert pair([0.0, 0.0]).sign_p is None
     assert pair([0.0, 1.0, 2.0, 3.0]).sign_p == 0.25  # ties do not count
-    with pytest.raises(InputError, match="at least one"):
-        pair([])
 
 
 def test_only_matched_runs_are_compared() -> None:
@@ -113,8 +110,6 @@ def test_settling_is_after_the_last_time_outside() -> None:
     assert find_settling(curve((0.12, 0.12))) == 1
     assert find_settling(curve((0.12, 0.2))) is None
     assert find_settling(curve((0.11, 0.12), (0.13, 0.12))) == 1  # it is the mean over seeds that counts
-    with pytest.raises(InputError, match="target"):
-        find_settling(curve((0.12,), run=Run("unconstrained", None, 0)))
 
 
 def test_curves_are_means_and_ranges() -> None:

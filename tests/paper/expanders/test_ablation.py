@@ -187,17 +187,6 @@ def test_a_trained_team_on_what_it_saw(tmp_path: Path) -> None:
     assert abs(float(gs.snd(of_first)) / float(gs.snd(of_all)) - 1) > 0.001
 
 
-def test_own_observations_differ_between_agents(tmp_path: Path) -> None:
-    """Identical policies are at distance 0 on shared observations, and apart on their own."""
-    one = StackedMLP.create((1,), (FEATURES, ACTIONS), generator=torch.Generator().manual_seed(0))
-    twins = StackedMLP([w.repeat(3, 1, 1) for w in one.weights], [b.repeat(3, 1, 1) for b in one.biases])
-    StackedTeam(twins, GaussianHead(ACTIONS, batch=(3,))).save(tmp_path / "seed-0")
-    assert float(gs.snd(trained_team(tmp_path, 0))) == 0
-    own = trained_team(tmp_path, 0, observations=64, own=True)
-    assert own.observations == 64
-    assert float(gs.snd(own)) > 0.1
-
-
 def test_own_observations_make_distances_sums_of_effects() -> None:
     shared, own = (Distances.of(gs.pairwise(initial_team(30, observations=256, own=own))) for own in (False, True))
     assert own.variance**0.5 / own.snd < shared.variance**0.5 / shared.snd

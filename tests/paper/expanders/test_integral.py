@@ -87,7 +87,7 @@ def test_paths_join_their_pairs_and_add_up_to_the_loads(graph: graphs.Graph) -> 
     paths.sweep(forwarding_index(graph).lower, integral.HOPS[0], math.inf, integral.CHUNK)
     load = np.zeros(graph.m)
     for pair, (i, j) in enumerate(itertools.combinations(range(graph.n), 2)):
-        steps = paths.pool[paths.start[pair] : paths.start[pair] + paths.hops[pair]]
+        steps = paths.steps[pair, : paths.hops[pair]]
         agents = [j]
         for a, b in graph.edges[steps.tolist()].tolist():
             agents.append(b if a == agents[-1] else a)
@@ -97,12 +97,8 @@ def test_paths_join_their_pairs_and_add_up_to_the_loads(graph: graphs.Graph) -> 
     assert load.tolist() == paths.load.tolist()
 
 
-def test_paths_outgrow_their_first_pool(monkeypatch: pytest.MonkeyPatch) -> None:
-    grown = []
-    grow = integral.Paths._grow
-    monkeypatch.setattr(integral.Paths, "_grow", lambda self: (grown.append(1), grow(self)))
+def test_long_paths() -> None:
     assert bounds_of(nx.path_graph(60))[1] == 900
-    assert grown
 
 
 @pytest.mark.parametrize("degree", [7, 14])

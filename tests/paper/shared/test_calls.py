@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -25,11 +27,11 @@ def test_distances_are_those_of_the_metric(team: gs.Gaussian) -> None:
 
 
 def test_means_are_snd_and_graph_snd(team: gs.Gaussian) -> None:
-    answers = Answers.of(team)
-    assert loop_mean(answers, all_pairs(6).tolist()) == pytest.approx(float(gs.snd(team)), rel=1e-12)
+    apart = partial(distance, Answers.of(team))
+    assert loop_mean(apart, all_pairs(6).tolist()) == pytest.approx(float(gs.snd(team)), rel=1e-12)
     graph = gs.graphs.bernoulli(6, 0.5, seed=1)
-    assert loop_mean(answers, graph.edges.tolist()) == pytest.approx(float(gs.graph_snd(team, graph)), rel=1e-12)
-    assert loop_mean(answers, []) == 0.0
+    assert loop_mean(apart, graph.edges.tolist()) == pytest.approx(float(gs.graph_snd(team, graph)), rel=1e-12)
+    assert loop_mean(apart, []) == 0.0
 
 
 def test_every_agent_is_contiguous(team: gs.Gaussian) -> None:

@@ -79,8 +79,3 @@ def test_enough_observations() -> None:
     wanted = found.error(design, 25)
     assert found.observations_for(design, 1.0001 * wanted) == 25
     assert found.error(design, 24) > wanted
-
-
-def test_too_few() -> None:
-    with pytest.raises(gs.InputError, match="4 agents"):
-        Redrawn.of(answers(5, 3))

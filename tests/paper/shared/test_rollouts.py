@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 import torch
 
 import graphsnd as gs
@@ -42,13 +41,6 @@ def test_each_on_its_own_against_a_loop() -> None:
         own = team.evaluate(seen[:, :, agent].flatten(0, 1))
         assert isinstance(own, gs.Gaussian)
         torch.testing.assert_close(found.loc[:, agent], own.loc[:, agent])
-
-
-def test_only_gaussian_policies_on_their_own() -> None:
-    world = SimpleSpread(3, 2)
-    team = Trainer(world, Settings(steps=4, environments=2)).team(0)
-    with pytest.raises(gs.InputError, match="Gaussian"):
-        on_own(team, observe(team, world, steps=2, seed=0), 3)
 
 
 def test_threads_come_back() -> None:
