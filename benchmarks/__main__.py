@@ -21,9 +21,8 @@ from benchmarks.provenance import collect_provenance, verify_commit
 from benchmarks.timing import Options
 from graphsnd.errors import InputError
 from graphsnd.files import parse_json, write_whole
-from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.style import save_png
-from graphsnd.plots.tables import table
+from graphsnd.plots.tables import format_duration, table
 
 RESULTS = Path(__file__).resolve().parent / "results"  # committed
 NAMES = ("speed", "calls", "share", "modules", "designs", "coverage", "worlds", "training", "dico")

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from benchmarks.timing import Clock, Contestant, Options, race
 from graphsnd.behavior import Behavior, Gaussian
-from graphsnd.designs import Agents, Bernoulli, Complete, Design, Matching, Regular, Ring, Uniform
+from graphsnd.designs.design import Agents, Bernoulli, Complete, Design, Matching, Regular, Ring, Uniform
 from graphsnd.errors import EmptyDrawError
 from graphsnd.estimation import measure as measure_team
 from graphsnd.graphs import Graph
@@ -49,7 +49,7 @@ class SamplingPlan:
     """A design, how its edges are weighted, and at how many observations it is used.
 
     Example:
-        >>> from graphsnd.designs import Agents, Bernoulli
+        >>> from graphsnd.designs.design import Agents, Bernoulli
         >>> str(SamplingPlan(Bernoulli(0.1), "horvitz-thompson")), str(SamplingPlan(Agents(3), max_observations=1602))
         ('bernoulli:0.1, horvitz-thompson', 'agents:3, 1,602 observations')
     """
@@ -126,7 +126,7 @@ def measure_errors(behavior: Behavior, plan: SamplingPlan, truth: float, *, draw
     Example:
         >>> import graphsnd as gs
         >>> team = gs.Deterministic(torch.randn(50, 6, 2))
-        >>> measure_errors(team, SamplingPlan(gs.designs.Matching()), float(gs.snd(team)), draws=5, seed=0).distances
+        >>> measure_errors(team, SamplingPlan(Matching()), float(gs.snd(team)), draws=5, seed=0).distances
         150
     """
     estimates = [one for k in range(draws) if (one := _draw(behavior, plan, seed + k)) is not None]

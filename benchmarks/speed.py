@@ -17,7 +17,6 @@ rounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -153,7 +152,7 @@ def _fastest(call: Callable[[], object], clock: Clock, *, tries: int) -> float:
 def fused(points: Points) -> list[Contestant]:
     """Return exact SND by the library's kernels, without and with its gradient."""
     pairs = points.agents * (points.agents - 1) // 2 * points.observations
-    leaf = replace(points, values=points.values.detach().requires_grad_())
+    leaf = points.replace(points.values.detach().requires_grad_())
 
     def backward() -> tuple[torch.Tensor, ...]:
         return torch.autograd.grad(kernels.pair_totals(leaf).sum(), leaf.values)

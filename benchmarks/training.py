@@ -82,12 +82,13 @@ def time_training(preset: Task, clock: Clock, *, seeds: Sequence[int] = (0,), ro
         What was run, and median, min and quartiles of the seconds of its parts and of the whole iteration.
     """
     settings, device = preset.settings, clock.device.type
-    trainer = dataclasses.replace(preset, seeds=tuple(seeds)).make_trainer(device)
-    trainer.step(measure=False)
+    settings = settings.replace(diversity_every=0)
+    trainer = dataclasses.replace(preset, seeds=tuple(seeds), settings=settings).make_trainer(device)
+    trainer.step()
     iterations, rows = [], []
     for _ in range(rounds):
         begin = perf_counter()  # by the clock on the wall, as its parts are; a step ends by reading from the device
-        rows.append(trainer.step(measure=False)[0])
+        rows.append(trainer.step()[0])
         iterations.append(perf_counter() - begin)
     whole = summarise_times(iterations)
     return {

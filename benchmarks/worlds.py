@@ -111,7 +111,7 @@ def _moments(world: World, generator: torch.Generator) -> list[tuple[Any, Tensor
 def _random_actions(world: World, environments: int, generator: torch.Generator) -> Tensor:
     space, shape = world.actions, (environments, world.agents)
     if isinstance(space, Continuous):
-        drawn = torch.rand(*shape, space.features, generator=generator) * (space.high - space.low) + space.low
+        drawn = torch.rand(*shape, space.features, generator=generator) * 2 - 1
     else:
         drawn = torch.randint(space.count, shape, generator=generator)
     return drawn.to(world.device)

@@ -10,10 +10,11 @@ from graphsnd.teams.team import Team
 
 world = Navigation(4, 16, collisions=False, shared_rew=False, horizon=100)
 settings = Settings(steps=64, environments=16, minibatch=256, learning_rate=2e-3, hidden=(32, 32), iterations=10)
+settings = settings.replace(diversity_every=3)
 trainer = Trainer(world, settings, seeds=(0, 1))  # two runs in one stack
 
-for iteration in range(1, settings.iterations + 1):
-    for row in trainer.step(measure=iteration % 3 == 1):
+for _ in range(settings.iterations):
+    for row in trainer.step():
         if row.snd is not None:
             print(f"iteration {row.iteration:2d}  seed {row.seed}  reward {row.reward:+.4f}  SND {row.snd:.3f}")
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from benchmarks.designs import SamplingPlan, measure_errors
 from graphsnd import graphs
-from graphsnd.designs import Agents, Bernoulli, Matching, Regular, Ring, Uniform
+from graphsnd.designs.design import Agents, Bernoulli, Matching, Regular, Ring, Uniform
 from graphsnd.metric import pairwise, snd
 from graphsnd.rl import PRESETS, Settings, Task, Trainer
 from graphsnd.rl.streams import hashed

@@ -32,7 +32,7 @@ from torch import Tensor
 
 from graphsnd import graphs
 from graphsnd.behavior import Categorical
-from graphsnd.designs import Bernoulli, Regular
+from graphsnd.designs.design import Bernoulli, Regular
 from graphsnd.errors import plural
 from graphsnd.metric import pairwise
 from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, styled_figure

@@ -16,7 +16,7 @@ from scipy.spatial.distance import squareform
 from torch import Tensor
 
 from graphsnd import bounds
-from graphsnd.designs import Bernoulli, Regular
+from graphsnd.designs.design import Bernoulli, Regular
 from graphsnd.rl.streams import hashed
 from paper.shared.draws import indicators
 

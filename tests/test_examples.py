@@ -13,7 +13,7 @@ OTHERS = {"pettingzoo_team": "mpe2", "ray_rollouts": "ray"}  # of every developm
 EXAMPLES = [
     pytest.param(path, id=path.stem, marks=[pytest.mark.integration] if path.stem in FRAMEWORKS else [])
     for path in sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
-    if path.stem != "sharded_team"  # tests/distributed/test_ranks.py runs it, alone and on two ranks
+    if path.stem != "sharded_team"  # tests/distributed/test_diversity.py runs it, alone and on two ranks
 ]
 
 

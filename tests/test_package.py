@@ -64,44 +64,18 @@ def test_the_sdist_is_small_and_without_results(built: Path) -> None:
 
 
 def test_there_is_one_version() -> None:
-    version = re.escape(graphsnd.__version__)
-    assert re.search(
-        rf"\A# Changelog\n+## {version} \(\d{{4}}-\d\d-\d\d\)\n", (ROOT / "CHANGELOG.md").read_text("utf-8")
-    )
-    assert re.search(rf"^version: {version}$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    released = re.findall(r"^## (\S+) \(\d{4}-\d\d-\d\d\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert released[0] == graphsnd.__version__
+    cited = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    assert cited == [graphsnd.__version__]
 
 
-def test_the_readme_starts_from_a_checkout_and_its_links_lead_into_this_tree() -> None:
-    first = re.search(r"^```\w*\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    assert first is not None
-    words = [line.split("#")[0].split() for line in first[1].splitlines()]
-    assert [line[:2] for line in words] == [["git", "clone"], ["make", "demo"], ["make", "test"], ["pip", "install"]]
+def test_links_of_the_readme_lead_into_this_tree() -> None:
     links = re.findall(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)|src(?:set)?=\"([^\"]+)\"", README, re.MULTILINE)
     for link in ("".join(groups) for groups in links):
         assert "github.com/graphsnd" not in link, link  # there is no such address
         assert "graphsnd.github.io" not in link, link
         assert link.startswith(("https://", "#")) or (ROOT / link.partition("#")[0]).exists(), link
-
-
-def test_badges_say_what_is_so() -> None:
-    badges = re.findall(r"img\.shields\.io/badge/([^)\s]+)", README)
-    assert badges == [
-        f"python-{'%20%7C%20'.join(PYTHONS)}-blue",
-        "licence-MIT-blue",
-        "types-mypy%20strict-blue",
-    ]
-    assert 'license = "MIT"' in PROJECT
-    assert "[tool.mypy]\nstrict = true" in PROJECT
-
-
-def test_frameworks_of_the_readme_are_those_that_are_tested() -> None:
-    pinned = "".join(path.read_text("utf-8").lower() for path in ROOT.glob("requirements/*.in"))
-    rows = re.findall(r"^\| \[.*?\| ([\w-]+) (\d+\.[\d.]+) \| (.*?) \|", README, re.MULTILINE)
-    assert len(rows) == 8
-    for package, version, extras in rows:
-        if package != "torch":  # which the Makefile pins
-            assert re.search(rf"^{package}=={version}\b", pinned, re.MULTILINE), package
-        assert all(f"\n{extra} = [" in PROJECT for extra in re.findall(r"`(\w+)`", extras)), package
 
 
 def test_workflows_run_what_is_there() -> None:
@@ -117,16 +91,6 @@ def test_workflows_run_what_is_there() -> None:
         assert set(re.findall(r"^make ([a-z-]+)", command)) <= targets, command
     rows = jobs["ci.yml tests"]["strategy"]["matrix"]["row"]
     assert set(PYTHONS) - {"3.11"} == set(rows) - {"lowest"}  # 3.11 is that of .ci/run
-
-
-def test_every_extra_is_documented() -> None:
-    extras = re.findall(
-        r"^(\w+) = \[", PROJECT.partition("[project.optional-dependencies]")[2].partition("\n[")[0], re.M
-    )
-    pages = README + "".join(page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md"))
-    assert "torchrl" in extras
-    for extra in extras:
-        assert re.search(rf"graphsnd\[[\w,]*\b{extra}\b[\w,]*\]|`{extra}`", pages), extra
 
 
 def test_nothing_in_the_library_runs_what_a_file_says() -> None:

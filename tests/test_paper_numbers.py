@@ -33,13 +33,3 @@ def test_every_cited_number_is_that_of_the_paper() -> None:
     }
     assert {("src/graphsnd/bounds/concentration.py", "Theorem", 9), ("docs/paper.md", "Proposition", 19)} <= cited
     assert [place for place in sorted(cited) if not check(*place[1:])] == []
-
-
-def test_the_table_is_that_of_the_source() -> None:
-    """Numbers that are easy to check in the paper."""
-    assert check("Definition", 1)
-    assert check("Theorem", 9)
-    assert check("Theorem", 12)
-    assert check("Lemma", 16)
-    assert not check("Theorem", 1)
-    assert not check("Table", 8)

@@ -64,10 +64,3 @@ def test_search_finds_a_name(phone: Any) -> None:
     phone.wait_for_selector("#search-results li")
     assert "graphsnd.graph_snd" in phone.locator("#search-results").inner_text()
     assert not phone.trouble()
-
-
-def test_the_theme_follows_the_reader(phone: Any) -> None:
-    phone.goto("observations.html")
-    dark = phone.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
-    assert phone.locator("img.only-dark").first.is_visible() == dark
-    assert phone.locator("img.only-light").first.is_visible() != dark

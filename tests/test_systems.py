@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import ast
-import os
-import signal
 from pathlib import Path
 
-import pytest
-
 import graphsnd
-from benchmarks.provenance import describe_hardware
-from graphsnd.files import LOCK, hold_lock, write_whole
-from graphsnd.rl.loop import interruptible
 
 # Modules and names that Windows does not have; os.rename is there, but does not replace files.
 MODULES = {"fcntl", "grp", "pwd", "resource", "termios", "tty"}
@@ -38,19 +31,3 @@ def test_texts_are_read_and_written_as_utf_8() -> None:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 text = node.func.attr in ("read_text", "write_text")
                 assert not text or "encoding" in {word.arg for word in node.keywords}, f"{path}:{node.lineno}"
-
-
-def test_fallbacks_without_the_calls_of_unix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(os, "O_DIRECTORY", raising=False)
-    monkeypatch.delattr(os, "getloadavg", raising=False)
-    monkeypatch.delattr(signal, "SIGHUP", raising=False)
-    write_whole(tmp_path / "file", "one")
-    write_whole(tmp_path / "file", "two")
-    assert (tmp_path / "file").read_text() == "two"
-    assert describe_hardware()["load"] is None
-    with interruptible() as stopped:
-        signal.raise_signal(signal.SIGTERM)
-        assert stopped() == signal.SIGTERM
-    refused = pytest.raises(graphsnd.InputError, match="no other process")
-    with hold_lock(tmp_path / LOCK), refused, hold_lock(tmp_path / LOCK):
-        pass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -28,12 +27,6 @@ def policies(generator: torch.Generator) -> list[nn.Module]:
     with torch.random.fork_rng():
         torch.manual_seed(int(torch.randint(1 << 30, (), generator=generator)))
         return [nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)) for _ in range(3)]
-
-
-def by_hand(points: Tensor, edges: list[tuple[int, int]]) -> float:
-    """One pair and one observation at a time, in float64."""
-    distances = [(row[i] - row[j]).norm().item() for row in points.double() for i, j in edges]
-    return sum(distances) / len(distances)
 
 
 def controlled(controller: DiCo) -> Callable[[Tensor], Tensor]:
@@ -98,31 +91,6 @@ def test_autocast_changes_nothing(name: str, dtype: torch.dtype, points: Tensor)
     assert value.dtype == also.dtype
     assert torch.equal(value, also)
     assert torch.equal(gradient, other)
-
-
-@pytest.mark.parametrize("dtype", HALF)
-def test_sums_of_half_precision_are_float64(dtype: torch.dtype, points: Tensor) -> None:
-    low = points.to(dtype)
-    pairs = list(combinations(range(5), 2))
-    with torch.autocast("cpu", torch.bfloat16):
-        assert float(gs.snd(gs.Deterministic(low))) == pytest.approx(by_hand(low, pairs), rel=1e-6)
-        edges = [(int(i), int(j)) for i, j in GRAPH.edges]
-        assert float(gs.graph_snd(gs.Deterministic(low), GRAPH)) == pytest.approx(by_hand(low, edges), rel=1e-6)
-        controller = DiCo(0.5)
-        scale, state, _ = controller.step(low, controller.initial())
-    assert float(state.estimate) == pytest.approx(by_hand(low, pairs), rel=1e-6)
-    assert float(scale) == pytest.approx(0.5 / by_hand(low, pairs), rel=1e-6)
-    assert state.estimate.dtype == scale.dtype == torch.float64
-
-
-def test_policies_under_autocast_answer_as_they_do(generator: torch.Generator) -> None:
-    team, observations = policies(generator), torch.randn(50, 3, generator=generator)
-    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
-        actions = torch.stack([policy(observations) for policy in team], 1)
-        assert actions.dtype == torch.bfloat16
-        assert torch.equal(gs.evaluate(team, observations).actions, actions)  # type: ignore[attr-defined]
-        expected = by_hand(actions, [(0, 1), (0, 2), (1, 2)])
-        assert gs.measure(team, observations).value == pytest.approx(expected, rel=1e-6)
 
 
 def test_without_gradients_there_is_no_graph(generator: torch.Generator, points: Tensor) -> None:

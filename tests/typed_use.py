@@ -1,8 +1,5 @@
 """What a user's typed code may look like; `make package` checks it with `mypy --strict` against the built wheel."""
 
-import tempfile
-from pathlib import Path
-
 import torch
 
 import graphsnd as gs
@@ -47,16 +44,6 @@ def main() -> None:
     team = StackedTeam(network, GaussianHead(2, mean="tanh", scale="network"))
     behavior = team.evaluate(observations)
     print(inspect(behavior), control(behavior))
-    accumulator = gs.SndAccumulator(behavior.agents)
-    accumulator.update(behavior)
-    print(accumulator.compute())
-    with tempfile.TemporaryDirectory() as folder:
-        gs.save_behavior(behavior, Path(folder) / "team.npz")
-        print(gs.load_behavior(Path(folder) / "team.npz").names)
-    try:
-        gs.measure(behavior, design="nosuch:1")
-    except gs.InputError as error:
-        print(error)
 
 
 if __name__ == "__main__":

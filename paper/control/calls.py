@@ -17,7 +17,7 @@ from torch import Tensor
 
 from benchmarks.timing import Clock
 from graphsnd.control.measurement import measure_points
-from graphsnd.designs import Bernoulli, parse
+from graphsnd.designs.design import Bernoulli, parse
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
 from graphsnd.rl.dico import GRAPHS

@@ -19,8 +19,8 @@ import networkx
 from torch import Tensor
 
 from graphsnd import bounds, graphs
-from graphsnd.bounds.discrepancy import check_symmetric
 from graphsnd.bounds.relabelling import paper_random_regular_bound, relabelling_variance, split_squares
+from graphsnd.bounds.spectral import check_symmetric
 from graphsnd.graphs import Graph
 from paper.expanders.families import Family
 from paper.expanders.integral import integral_index

@@ -104,7 +104,7 @@ class Redrawn:
         Example:
             >>> import graphsnd as gs
             >>> team = gs.Deterministic(torch.randn(30, 5, 2, generator=torch.Generator().manual_seed(0)))
-            >>> Redrawn.of(team).error(gs.designs.Agents(5))  # all agents
+            >>> Redrawn.of(team).error(gs.designs.parse("agents:5"))  # all agents
             0.0
         """
         count = self.observations if count is None else count

@@ -11,7 +11,7 @@ from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.control.actions import NormalActions, action_distribution
 from graphsnd.errors import InputError
 from graphsnd.kernels.threads import limit_threads
-from graphsnd.rl.rollout import fill_noise, noise_shape, to_world
+from graphsnd.rl.rollout import fill_noise, noise_shape
 from graphsnd.rl.streams import hashed
 from graphsnd.rl.worlds import World
 from graphsnd.teams import StackedTeam
@@ -47,7 +47,7 @@ def observe(team: StackedTeam, world: World, *, steps: int, seed: int) -> Tensor
         kept.append(seen)
         fill_noise(noise, world.actions, actions)
         moves = action_distribution(team.head, team.network(seen.transpose(0, 1))).act(noise)
-        state, step = world.step(state, to_world(moves.transpose(0, 1), world.actions))
+        state, step = world.step(state, moves.transpose(0, 1))
         seen = step.observations
     return torch.stack(kept)
 

@@ -250,7 +250,7 @@ def check_finite(name: str, tensor: torch.Tensor, agents: Sequence[str] | None =
         name: Argument name for the message.
         tensor: The values.
         agents: The agents' names, for the message, where the tensor has an axis of them.
-        axis: That axis.
+        axis: The axis of the agents.
     """
     import torch
 

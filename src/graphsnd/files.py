@@ -32,7 +32,7 @@ def write_whole(target: str | os.PathLike[str], content: str | bytes) -> None:
         content: Text is written as UTF-8, with its line ends as they are.
 
     Raises:
-        OSError: With the name of ``target``.
+        OSError: The error names ``target``.
 
     Example:
         >>> import tempfile

@@ -11,7 +11,6 @@ from torch import distributions as D
 
 import graphsnd as gs
 from graphsnd.behavior.behavior import embed
-from graphsnd.behavior.points import Norm, Points
 
 NAN, INF = float("nan"), float("inf")
 LOC = torch.randn(4, 3, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -69,7 +68,7 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
     ("directions", lambda directions: gs.Sliced(directions=directions), [0]),
     ("seed", lambda seed: gs.Sliced(seed=seed), [-1]),
     ("parts", gs.Joint, [
-        [], CAT, {"1": CAT, 1: CAT}, [CAT, gs.Deterministic(torch.zeros(5, 4, 2))],
+        [], CAT, [CAT, gs.Deterministic(torch.zeros(5, 4, 2))],
         [CAT, gs.Deterministic(torch.zeros(1, 5, 3, 2))],
     ]),
     ("parts['1']", gs.Joint, [[CAT, torch.zeros(5, 3, 2)]]),
@@ -87,7 +86,6 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
     ("distance", lambda distance: gs.snd(gs.Samples(torch.zeros(3, 2, 4, 1)), distance), [gs.Hellinger()]),
     *(("behavior", measure, [torch.zeros(1, 3, 1), None, gs.Deterministic(torch.zeros(5, 1, 2))])
       for measure in (gs.snd, gs.pairwise, gs.contributions, gs.bounds.diameter, embed)),
-    ("norm", lambda norm: Points(torch.zeros(1, 2, 3), norm), [Norm.JOINT]),
     ("loc", gs.from_distribution, [D.Normal(torch.zeros(3), 1.0)]),
     ("distribution", gs.from_distribution, [
         LOC, None, "normal", D.Normal, D.Independent(D.Normal(LOC, SCALE), 2),
@@ -98,8 +96,7 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
         squashed(D.Normal(LOC, SCALE), D.StackTransform([D.TanhTransform()] * 2, -1)),
         D.Wishart(3.0, torch.eye(2).expand(5, 3, 2, 2)),
         # infinite variance, also after scaling
-        *(d for heavy in (D.Cauchy(LOC, SCALE), D.HalfCauchy(SCALE), D.Pareto(SCALE, 1 + 0 * SCALE),
-                          D.GeneralizedPareto(LOC, SCALE, 1 + SCALE))
+        *(d for heavy in (D.Cauchy(LOC, SCALE), D.HalfCauchy(SCALE))
           for d in (heavy, D.Independent(heavy, 1), squashed(heavy, D.AffineTransform(1.0, 2.0)))),
     ]),
 ]  # fmt: skip

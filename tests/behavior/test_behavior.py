@@ -4,29 +4,12 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.behavior.points import flatten
 
 
 def test_leading_dimensions_are_the_observations() -> None:
     behavior = gs.Deterministic(torch.zeros(5, 7, 3, 2))
     assert (behavior.agents, behavior.observations, behavior.batch_shape) == (3, 35, (5, 7))
     assert repr(behavior) == "Deterministic(agents=3, observations=35)"
-
-
-def test_no_leading_dimension_is_one_observation() -> None:
-    assert gs.Deterministic(torch.zeros(3, 2)).observations == 1
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_widened(dtype: torch.dtype) -> None:
-    assert flatten(torch.zeros(2, 3, 4, dtype=dtype)).dtype == torch.float32
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_flatten_keeps_dtype_and_order(dtype: torch.dtype) -> None:
-    values = torch.arange(24, dtype=dtype).reshape(2, 2, 3, 2)
-    assert torch.equal(flatten(values), values.reshape(4, 3, 2))
-    assert flatten(values).dtype == dtype
 
 
 def test_validation_can_be_left_out_but_shapes_cannot() -> None:

@@ -11,7 +11,7 @@ from scipy.spatial import distance as spatial
 
 import graphsnd as gs
 from graphsnd.behavior.distances import DISTANCES
-from tests.cases import CASES, CLOSED_FORM, DISCRETE, QUADRATURE, Case, each
+from tests.cases import CASES, DISCRETE, QUADRATURE, Case, each
 
 DISCRETE_DISTANCES = [gs.TotalVariation(), gs.Hellinger(), gs.JensenShannon()]
 
@@ -126,18 +126,9 @@ def test_close_distributions_in_float32(distance: gs.Distance, gap: float) -> No
     assert float(gs.snd(gs.Categorical(probs=probs), distance)) == pytest.approx(float(exact), rel=1e-5)
 
 
-TEAM = gs.Deterministic(torch.zeros(1, 3, 1))
-GRAPH = gs.graphs.complete(3)
-
-
 @pytest.mark.parametrize("name", DISTANCES)
 def test_distances_by_name(name: str) -> None:
     team = gs.Samples(torch.rand(3, 4, 6, 2)) if "sliced" in name else gs.Categorical(logits=torch.rand(3, 4, 2))
     team = gs.Gaussian(torch.rand(3, 4, 2), 1.0) if name == "wasserstein" else team
     for written in (name, name.replace("-", "_").upper()):
         assert torch.equal(gs.snd(team, written), gs.snd(team, DISTANCES[name]))
-
-
-def test_closed_forms_cover_every_family() -> None:
-    families = {type(case.behavior()) for case in CLOSED_FORM + QUADRATURE}
-    assert families == {gs.Gaussian, gs.MultivariateGaussian, gs.Categorical, gs.Deterministic, gs.Quantiles}

@@ -152,16 +152,6 @@ def test_torchrl_categoricals(rl) -> None:  # type: ignore[no-untyped-def]
     same(gs.from_distribution(rl.MaskedOneHotCategorical(logits=logits, mask=every)), masked, **tolerance)
 
 
-def test_masked_categorical_has_a_finite_gradient(rl) -> None:  # type: ignore[no-untyped-def]
-    for distance in (gs.TotalVariation(), gs.Hellinger(), gs.JensenShannon()):
-        logits = LOGITS.float().requires_grad_()
-        d = rl.MaskedCategorical(logits=logits, mask=MASK.expand(logits.shape))
-        gs.snd(gs.from_distribution(d), distance).backward()
-        assert logits.grad is not None
-        assert logits.grad.isfinite().all()
-        assert not logits.grad[..., 0].any()
-
-
 def tanh_oracle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     z = oracles.GRID
     loc, scale = LOC.numpy()[..., None], SCALE.numpy()[..., None]
@@ -188,29 +178,6 @@ def test_tanh_normal_gradient(rl) -> None:  # type: ignore[no-untyped-def]
 
 
 COARSE = "nodes are too coarse"
-
-
-@pytest.mark.parametrize("wrap", [lambda d: d, lambda d: D.Independent(d, 1)])
-@pytest.mark.parametrize(
-    ("transforms", "limit"),
-    [
-        ([D.TanhTransform()], 6.5),
-        ([D.ComposeTransform([D.TanhTransform(), D.AffineTransform(1.0, 3.0)])], 6.5),
-        ([D.SigmoidTransform(), D.AffineTransform(0.0, 2.0)], 13.0),
-    ],
-)
-def test_steps_between_nodes_are_warned_of(wrap, transforms: list[D.Transform], limit: float) -> None:  # type: ignore[no-untyped-def]
-    def squashed(scale: float) -> D.Distribution:
-        return wrap(D.TransformedDistribution(D.Normal(0 * LOC, SCALE / SCALE.max() * scale), transforms))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        gs.from_distribution(squashed(limit))
-        gs.from_distribution(squashed(4 * limit), nodes=256)
-        gs.from_distribution(squashed(100.0), squashed=False)
-        gs.from_distribution(squashed(100.0), validate=False)
-    with pytest.warns(UserWarning, match=f"64 {COARSE}.*off by about [12]%.*nodes=256"):
-        gs.from_distribution(squashed(1.1 * limit))
 
 
 class Squashed(nn.Module):
@@ -338,12 +305,6 @@ def test_a_mirror_image_of_itself_is_no_difference() -> None:
     normal = D.Normal(torch.zeros(1, 2, 1, dtype=torch.float64), 1.0)
     mirrored = D.TransformedDistribution(normal, [D.AffineTransform(0.0, torch.tensor([[1.0], [-1.0]]))])
     assert float(gs.snd(gs.from_distribution(mirrored))) < 1e-8
-
-
-def test_squashed_reaches_through_all_transforms() -> None:
-    inner = D.TransformedDistribution(D.Normal(LOC, SCALE), [D.TanhTransform()])
-    outer = D.TransformedDistribution(inner, [D.AffineTransform(0.0, 2.0)])
-    same(gs.from_distribution(outer, squashed=False), gs.Gaussian(LOC, SCALE))
 
 
 def test_beta_gradient_in_float32_near_one() -> None:

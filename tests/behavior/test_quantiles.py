@@ -104,37 +104,6 @@ def test_beta(one: tuple[float, float], two: tuple[float, float], tolerance: flo
     assert measured == pytest.approx(expected, rel=tolerance)
 
 
-# Closed forms of W2 between two members of a scale family: |s - t| sqrt(E X^2).
-@pytest.mark.parametrize(
-    ("family", "second_moment", "tolerance"),
-    [
-        (lambda s: D.Exponential(1 / s), 2.0, 1e-7),
-        (lambda s: D.Laplace(torch.zeros_like(s), s), 2.0, 1e-6),
-        (lambda s: D.HalfNormal(s), 1.0, 1e-8),
-        (lambda s: D.Uniform(torch.zeros_like(s), s), 1 / 3, 1e-12),
-        (lambda s: D.TransformedDistribution(D.Normal(torch.zeros_like(s), 1.0), [D.AffineTransform(0, s)]), 1.0, 1e-8),
-        (
-            lambda s: D.TransformedDistribution(D.Normal(torch.zeros_like(s), 1.0), [D.AffineTransform(0, -s)]),
-            1.0,
-            1e-8,
-        ),
-    ],
-)
-def test_scale_families(family, second_moment: float, tolerance: float) -> None:  # type: ignore[no-untyped-def]
-    scale = torch.tensor([[[1.0], [2.5]]], dtype=torch.float64)
-    measured = float(gs.snd(gs.from_distribution(family(scale))))
-    assert measured == pytest.approx(1.5 * second_moment**0.5, rel=tolerance)
-
-
-@pytest.mark.filterwarnings("ignore:Quantiles at")
-def test_more_nodes_are_more_accurate() -> None:
-    d = squashed([0.0, 1.0], [5.0, 5.0])
-    exact = float(gs.snd(gs.from_distribution(d, nodes=512)))
-    errors = [abs(float(gs.snd(gs.from_distribution(d, nodes=n))) - exact) for n in (16, 32, 64, 128)]
-    assert errors == sorted(errors, reverse=True)
-    assert errors[-1] < 1e-9
-
-
 # Levels u and 1 - u, evenly spaced far into both tails, and the weights of an integral over u.
 STRETCH = np.linspace(-6.2, 6.2, 4001)
 LEVELS = special.expit(2.5 * np.sinh(STRETCH)), special.expit(-2.5 * np.sinh(STRETCH))

@@ -80,7 +80,7 @@ def test_draws_without_an_edge_are_counted() -> None:
     seeded = torch.Generator().manual_seed(0)
     loc = torch.randn(4, 2, generator=seeded) + 0.7 * torch.randn(10, 4, 2, generator=seeded)
     behavior = gs.Gaussian(loc, torch.ones(2))
-    plan = SamplingPlan(gs.designs.Bernoulli(0.1))
+    plan = SamplingPlan(gs.designs.parse("bernoulli:0.1"))
     assert 0 < measure_errors(behavior, plan, float(gs.snd(behavior)), draws=40, seed=0).empty_draws < 40
 
 

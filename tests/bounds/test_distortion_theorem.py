@@ -183,11 +183,3 @@ def test_weights_that_no_solver_takes_keep_a_certified_bracket(ratio: float, met
     assert bounds.index.gap <= 0.02
     # Only light edges cross the worst cut: the index is proportional to the ratio, and 40000 at 1e4.
     assert bounds.index.lower <= 4 * ratio * (1 + 1e-6) <= bounds.index.upper * (1 + 2e-6)
-
-
-def test_bad_input_is_named() -> None:
-    with pytest.raises(InputError, match="`graph` to be connected"):
-        distortion(graphs.cliques([0, 0, 1, 1]))
-    for value in (-1.0, float("nan"), float("inf"), "2"):
-        with pytest.raises(InputError, match="`graph_snd`"):
-            bounds_of("star").interval(value)

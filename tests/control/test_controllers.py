@@ -12,7 +12,7 @@ from graphsnd import InputError, graphs
 from graphsnd.control import Controller, DiCo, Homogeneous, Unconstrained
 from graphsnd.control.controllers import BOOTSTRAPS
 from graphsnd.control.measurement import measure_points
-from graphsnd.designs import Bernoulli, Complete, Design
+from graphsnd.designs.design import Bernoulli, Complete, Design
 from tests.control import plain
 
 STEPS, TARGET = 100, 0.1

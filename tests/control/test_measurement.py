@@ -12,8 +12,7 @@ from graphsnd import InputError
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.control import measurement
 from graphsnd.control.measurement import Selection, measure_points, measure_selected, select_pairs
-from graphsnd.designs import Agents, Bernoulli, Complete, Nearest, Radius, Uniform, parse
-from graphsnd.designs.design import as_design
+from graphsnd.designs.design import Agents, Bernoulli, Complete, Nearest, Radius, Uniform, as_design, parse
 from tests.control import plain
 
 

@@ -10,7 +10,7 @@ import graphsnd as gs
 from graphsnd import InputError
 from graphsnd.control import ControlledPolicy, audit
 from graphsnd.control.measurement import measure_points
-from graphsnd.designs import Complete
+from graphsnd.designs.design import Complete
 
 AGENTS, FEATURES, ACTIONS = 5, 7, 2
 
@@ -100,7 +100,7 @@ def test_a_team_answers_as_the_policy_does(kind: str, generator: torch.Generator
     with torch.no_grad():
         some = team.partial(rows, agents)
     assert float(gs.snd(some)) == pytest.approx(float(gs.snd(_choose(expected, [4, 0, 2]))), rel=1e-5)
-    assert gs.measure(team, rows, design=gs.designs.Agents(2)).value > 0
+    assert gs.measure(team, rows, design="agents:2").value > 0
 
 
 def _choose(behavior: gs.Behavior, agents: list[int]) -> gs.Behavior:

@@ -138,20 +138,6 @@ def test_a_state_knows_what_it_was_collected_for() -> None:
         SndAccumulator.merge(_collected(), other)
 
 
-@pytest.mark.parametrize(("name", "value"), [
-    ("observations", -5), ("observations", 1.5), ("observations", True), ("observations", 0), ("agents", 1),
-    ("agents", "4"), ("sums", torch.zeros(2)), ("sums", torch.zeros(1, 1)), ("sums", [0]), ("sums", None),
-    ("ids", torch.zeros(2).long()), ("sizes", torch.ones(1).long()), ("own", torch.zeros(1)),
-    ("distance", "Hellinger()"), ("graph", "another"),
-])  # fmt: skip
-def test_a_state_that_no_accumulator_has_is_refused(name: str, value: Any) -> None:
-    state = _collected().state()
-    with pytest.raises(gs.InputError):
-        SndAccumulator.from_state({**state, name: value}, distance=gs.Wasserstein())
-    with pytest.raises(gs.InputError, match=f"none of {name}"):
-        SndAccumulator.from_state({key: part for key, part in state.items() if key != name})
-
-
 def test_clusters_of_a_state_are_counted() -> None:
     accumulator = SndAccumulator(4, clusters=True)
     accumulator.update(TEAM, torch.tensor([3, 5]))
@@ -159,14 +145,6 @@ def test_clusters_of_a_state_are_counted() -> None:
     assert SndAccumulator.from_state(state).compute() == accumulator.compute()
     with pytest.raises(gs.InputError, match="clusters of 2 observations"):
         SndAccumulator.from_state({**state, "sizes": torch.tensor([1, 7])})
-
-
-def test_corrected_distances_are_refused_on_a_drawn_graph() -> None:
-    team = gs.Samples(torch.randn(3, 5, 4, 1, generator=torch.Generator().manual_seed(0)))
-    drawn = SndAccumulator(5, graph=gs.graphs.uniform(5, 2), distance=gs.Sliced(debias=True))
-    with pytest.raises(gs.InputError, match="`distance` without debias where pairs are sampled"):
-        drawn.update(team)
-    assert drawn.observations == 0
 
 
 def test_a_batch_that_was_refused_leaves_nothing_behind() -> None:
@@ -177,29 +155,4 @@ def test_a_batch_that_was_refused_leaves_nothing_behind() -> None:
     assert (accumulator.compute().value, accumulator.compute().distance) == (1.0, "total-variation")
 
 
-def _merge(one: SndAccumulator, two: SndAccumulator) -> SndAccumulator:
-    return SndAccumulator.merge(one, two)
-
-
 TEAM = gs.Deterministic(torch.rand(2, 4, 2))
-WIDE = gs.Deterministic(torch.rand(2, 3, 4, 2))
-
-
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda: SndAccumulator(1), "`agents`.*at least 2"),
-    (lambda: SndAccumulator(4, graph=gs.graphs.complete(5)), "`graph`.*4 agents"),
-    (lambda: SndAccumulator(4, graph=gs.Graph(4, torch.zeros(0, 2).long(), inclusion=0.1)), "empty draw"),
-    (lambda: SndAccumulator(3).update(TEAM), "`behavior`.*3 agents"),
-    (lambda: SndAccumulator(4).update(TEAM, torch.zeros(2).long()), "`clusters`.*None"),
-    (lambda: SndAccumulator(4, clusters=True).update(TEAM), "`clusters`.*given"),
-    (lambda: SndAccumulator(4, clusters=True).update(TEAM, torch.zeros(3).long()), "`clusters`.*2 integers"),
-    (lambda: SndAccumulator(4, clusters=True).update(WIDE, torch.zeros(3, 2).long()), r"laid out .*\(2, 3\), got"),
-    (lambda: SndAccumulator(4).compute(), "at least one observation"),
-    (lambda: _merge(SndAccumulator(4), SndAccumulator(5)), "`two`.*made like"),
-    (lambda: _merge(*(SndAccumulator(4, graph=gs.graphs.uniform(4, 2, seed=s)) for s in (0, 1))), "same graph"),
-    (lambda: _merge(*(SndAccumulator(4, distance=d) for d in (gs.Hellinger(), gs.Wasserstein()))), "hellinger"),
-    (lambda: SndAccumulator.from_state(SndAccumulator(4).state(), graph=gs.graphs.uniform(4, 2)), "collected for"),
-])  # fmt: skip
-def test_bad_input_is_named(call, message: str) -> None:
-    with pytest.raises(gs.InputError, match=message):
-        call()

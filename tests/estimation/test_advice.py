@@ -50,23 +50,3 @@ def test_the_call_is_python_that_runs(goal: str, n: int) -> None:
     names: dict[str, Any] = {"gs": gs, "policies": policies, "observations": observations, "step": 3}
     estimate = eval(gs.advise(n, 40, goal).call, names | {"positions": torch.randn(n, 2)})
     assert isinstance(estimate, gs.Estimate)
-
-
-def test_prints_and_becomes_json() -> None:
-    advice = gs.advise(500, 100_000)
-    assert str(advice).startswith("agents:8: all pairs are 12,475,000,000 distances")
-    assert json.loads(json.dumps(advice.to_dict()))["design"] == "agents:8"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [((1, 10), "n"), ((4, 0), "observations"), ((4, 10, "most"), "goal")],
-)
-def test_bad_input_names_the_argument(arguments: tuple[Any, ...], word: str) -> None:
-    with pytest.raises(gs.InputError, match=f"`{word}`"):
-        gs.advise(*arguments)
-
-
-def test_an_unknown_device_is_refused() -> None:
-    with pytest.raises(gs.InputError, match="`device`"):
-        gs.advise(4, 10, device="tpu")

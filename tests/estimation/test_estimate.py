@@ -118,27 +118,6 @@ def test_reads_as_its_value() -> None:
         f"{estimate:d}"
 
 
-@pytest.mark.parametrize("behavior", [gs.Gaussian, lambda loc, scale: gs.Categorical(logits=loc * scale)])
-def test_no_graph_is_kept_without_gradients(behavior: Any) -> None:
-    loc, scale = torch.randn(20, 4, 3, requires_grad=True), torch.ones(20, 4, 3, requires_grad=True)
-    graph = gs.graphs.bernoulli(4, 0.5, seed=1)
-    measures = (gs.snd, gs.pairwise, gs.contributions, lambda team: gs.graph_snd(team, graph),
-                lambda team: gs.horvitz_thompson(team, graph), lambda team: gs.pairwise(team, graph=graph))  # fmt: skip
-    for measure in measures:
-        assert measure(behavior(loc, scale)).requires_grad
-        with torch.no_grad():
-            assert not measure(behavior(loc, scale)).requires_grad
-            assert not measure(behavior(loc.detach(), scale.detach())).requires_grad
-    outside = behavior(loc, scale)
-    with torch.no_grad():
-        assert all(not measure(outside).requires_grad for measure in measures)
-
-
-def test_is_frozen() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        gs.measure(TEAM).value = 1.0  # type: ignore[misc]
-
-
 @pytest.mark.parametrize("seed", range(200))
 def test_what_is_printed_of_an_interval_holds_it(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -9,11 +9,9 @@ import torch
 
 import graphsnd as gs
 from graphsnd.bounds.relabelling import relabelling_variance
-from graphsnd.designs import Agents, Matching, Ring
+from graphsnd.designs.design import Agents, Matching, Ring
 from graphsnd.designs.template import Template
-from graphsnd.estimation.moments import draw, products, variance
-from graphsnd.estimation.source import Source, as_source
-from graphsnd.sums import sample_variance
+from graphsnd.estimation.moments import products, variance
 
 DESIGNS: dict[str, Agents | Matching | Ring] = {
     "matching": Matching(),
@@ -95,35 +93,6 @@ def test_a_hundred_thousand_agents_are_measured() -> None:
     estimate = gs.measure(gs.Deterministic(points), design="agents:100", seed=0)
     assert estimate.value == pytest.approx(2 / math.sqrt(math.pi), abs=5 * estimate.standard_error)
     assert 0 < estimate.standard_error < 0.2
-
-
-def test_templates_without_neighbouring_or_disjoint_edges_give_no_products() -> None:
-    for name in ("matching", "two pairs", "pair", "clique of 3"):
-        template = DESIGNS[name].draw(8)
-        assert products(torch.rand(3, template.m), template).shape == (0, 3)
-
-
-def test_spread_of_a_single_pair_is_unknown() -> None:
-    assert sample_variance(torch.rand(4, 1)).isnan().all()
-    assert sample_variance(torch.tensor([[1.0, 3.0]])).tolist() == [2.0]
-
-
-def test_all_pairs_at_drawn_observations_keep_no_distances(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list of all pairs takes longer than the sweep over all observations that drawing a part of them is to save."""
-    generator = torch.Generator().manual_seed(0)
-    weights = torch.randn(6, 3, 2, generator=generator, dtype=torch.float64)
-    observations = torch.randn(50, 3, generator=generator, dtype=torch.float64)
-    actions = torch.einsum("of,afk->oak", observations, weights)
-    index = torch.tensor([3, 49, 3, 0])
-    policies = [lambda seen, weight=weight: seen @ weight for weight in weights]
-    behavior = gs.Deterministic(actions)
-    sources = [as_source(behavior, None, None, "auto"), as_source(policies, observations, None, "auto")]
-    monkeypatch.setattr(Source, "distances", None)
-    for source in sources:
-        sample = draw(source, Agents(6).draw(6), index, generator)
-        expected = [float(torch.pdist(actions[at]).mean()) for at in index]
-        assert sample.means.tolist() == pytest.approx(expected, rel=1e-12)
-        assert sample.pair_variance(Agents(6).draw(6), 6) == 0
 
 
 def test_a_specialist_whose_effect_cancels_leaves_an_error() -> None:

@@ -17,13 +17,6 @@ def test_no_distance_at_any_observation_exceeds_the_bound(case: Case) -> None:
     assert largest <= bound <= 4 * largest + 1e-6
 
 
-def test_the_bound_of_slow_distances_takes_few_of_them(monkeypatch) -> None:
-    wide = torch.randn(5, 20, 4, 4)
-    points = embed(gs.MultivariateGaussian(torch.zeros(5, 20, 4), wide @ wide.mT), None)
-    monkeypatch.delattr(torch.linalg, "svd")
-    assert largest_distance(points) > 0
-
-
 def _single(case: Case) -> list[gs.Behavior]:
     """The same behaviour, one observation at a time."""
     whole = case.behavior(observations=9)

@@ -64,6 +64,10 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
     ("starts", moving, [[0, 2], [1, 3], [0, 3, 2, 3], [3], [[0, 3]], [0, 1.5, 3]]),
     ("edges", lambda given: moving([0, len(given)], given), [edges((0, 1), (1, 0)), edges((1, 1))]),
     ("weights", lambda given: MovingGraph(3, ONE, torch.tensor([0, 1]), given), [torch.tensor([-1.0]), torch.ones(2)]),
+    ("observation", lambda at: moving([0, 2, 3])[at], [2, -1, 0.5]),
+    ("graphs", MovingGraph.stack, [[], [complete(3), complete(4)]]),
+    *(("device", to, ["meta", "cuda:99", "gpu", b"cpu", 1.5])
+      for to in (complete(3).to, *(lambda d, draw=draw: draw(6, 2, device=d) for draw in (uniform, random_regular)))),
     ("A", from_adjacency, [
         [[0, 1], [1, 0]], torch.eye(3).to_sparse(), torch.zeros(2, 3), torch.zeros(1, 1),
         *(torch.tensor([[0.0, a], [b, c]]) for a, b, c in ((1, 2, 0), (1, 1, 4), (NAN, NAN, 0), (-1, -1, 0))),
@@ -76,10 +80,16 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
         [1.0, 2.0], [1.0], [-1.0, -1.0],
     ]),
     ("G", from_networkx, [
-        networkx.DiGraph([(0, 1)]), networkx.MultiGraph([(0, 1)]), [(0, 1)], networkx.empty_graph(1),
-        networkx.Graph([(0, 1), (1, 1)]),
+        networkx.DiGraph([(0, 1)]), networkx.MultiGraph([(0, 1)]), [(0, 1)],
     ]),
+    ("n", from_networkx, [networkx.empty_graph(1)]),
+    ("edges", from_networkx, [networkx.Graph([(0, 1), (1, 1)])]),
     ("weights", lambda value: from_networkx(weighted(value)), ["heavy", NAN, -1, INF]),
+    ("names", lambda names: Graph(3, ONE, names=names), [("a", "b"), ["a", "b", "b"], "abc", 5]),
+    ("names", complete(3).with_names, [("a", "b"), ["a", "b", "b"]]),
+    ("names", lambda names: from_networkx(networkx.path_graph(4), names), [
+        [0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 4], [0, 1, 2, 2.0], [0, 1, 2, [3]], ["0", "1", "2", "3"], 4,
+    ]),
     ("labels", cliques, [torch.zeros(2, 2), torch.tensor([0]), [7], [[0], [1]], 5, torch.tensor([0.0, NAN])]),
     ("degree", lambda degree: circulant(9, degree), [None, 3, 9]),
     ("shifts", lambda shifts: circulant(10, shifts=shifts), [[6], [1, 1], []]),

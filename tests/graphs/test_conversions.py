@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import graphsnd as gs
-from graphsnd.errors import InputError
-from graphsnd.graphs import from_adjacency, from_edge_index, from_networkx
+from graphsnd.graphs import bernoulli, from_adjacency, from_edge_index, from_networkx
 
 
 def pairs_of(graph):
@@ -84,9 +83,6 @@ def test_networkx_nodes_of_any_kind_are_ordered_by_names():
     assert pairs_of(from_networkx(path, [0, 1, 2, 3])) == pairs_of(from_networkx(path))
     assert pairs_of(from_networkx(path, [0, 2, 1, 3])) == [(0, 2), (1, 2), (1, 3)]
     assert pairs_of(from_networkx(networkx.Graph([((0, 1), "b"), ("b", 5)]), ("b", 5, (0, 1)))) == [(0, 1), (0, 2)]
-    for wrong in ([0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 4], [0, 1, 2, 2.0], [0, 1, 2, [3]], ["0", "1", "2", "3"], 4):
-        with pytest.raises(InputError, match="`names`"):
-            from_networkx(path, wrong)
 
 
 def test_networkx_weights():
@@ -101,3 +97,17 @@ def test_weights_too_small_for_float32_are_kept():
     assert graph.weights.tolist() == [1e-300, 3e-300]
     team = gs.Deterministic(torch.tensor([[[0.0], [1.0], [3.0]]]))
     assert float(gs.graph_snd(team, graph)) == pytest.approx((1 * 1 + 3 * 2) / 4)
+
+
+def test_adjacency_with_weights_and_without() -> None:
+    graphs = [bernoulli(5, 0.5, seed=seed) for seed in range(4)]
+    A = torch.zeros(4, 5, 5)
+    for o, graph in enumerate(graphs):
+        A[o, graph.edges[:, 0], graph.edges[:, 1]] = 1 + torch.rand(graph.m)
+    A = A + A.mT
+    moving = from_adjacency(A)
+    assert [moving[o].edges.tolist() for o in range(4)] == [graph.edges.tolist() for graph in graphs]
+    for o in range(4):
+        assert torch.equal(moving[o].weights, from_adjacency(A[o]).weights)
+    assert from_adjacency(A > 0).weights is None
+    assert len(from_adjacency(A.view(2, 2, 5, 5))) == 4

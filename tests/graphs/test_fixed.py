@@ -1,5 +1,4 @@
 import itertools
-import math
 
 import networkx
 import numpy as np
@@ -81,12 +80,6 @@ def test_relabelled_circulant_is_a_design() -> None:
     graph = relabelled(circulant(12, 4, seed=0), seed=0)
     assert graph.sampling is Sampling.RELABELLED
     assert graph.inclusion == pytest.approx(4 / 11)
-    generator = torch.Generator().manual_seed(0)
-    graphs = [relabelled(circulant(12, 4, seed=generator), seed=generator) for _ in range(1500)]
-    counts = sum(networkx.to_numpy_array(graph.to_networkx()) for graph in graphs)
-    shares = counts[tuple(np.triu_indices(12, 1))] / 1500
-    error = math.sqrt(4 / 11 * 7 / 11 / 1500)
-    assert np.abs(shares - 4 / 11).max() < 4.5 * error
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,12 @@
 import itertools
+from typing import Any
 
 import networkx
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphsnd.errors import InputError
-from graphsnd.graphs import Graph, complete
+from graphsnd.graphs import Graph, MovingGraph, complete
 
 
 def edges_of(*pairs):
@@ -51,19 +50,6 @@ def test_networkx_agrees(case):
     assert graph.is_complete == (theirs.number_of_edges() == n * (n - 1) // 2)
 
 
-def test_weights_reach_networkx():
-    graph = Graph(3, edges_of((2, 0), (0, 1)), torch.tensor([0.5, 2.0]))
-    assert dict(graph.to_networkx()[0]) == {1: {"weight": 2.0}, 2: {"weight": 0.5}}
-
-
-def test_counts_of_small_and_empty_graphs():
-    empty = Graph(5, edges_of())
-    assert (empty.m, empty.pairs, empty.is_complete) == (0, 10, False)
-    assert empty.degrees().tolist() == [0] * 5
-    two = Graph(2, edges_of((1, 0)))
-    assert two.is_complete
-
-
 def test_weights_keep_their_gradient():
     weights = torch.tensor([1.0, 3.0], requires_grad=True)
     graph = Graph(3, edges_of((2, 1), (1, 0)), weights)
@@ -80,24 +66,31 @@ def test_other_integer_dtypes_are_converted_and_non_contiguous_edges_accepted():
     assert graph.weights.tolist() == [2.0, 1.0]
 
 
-def test_the_input_is_copied():
-    rows = edges_of((0, 1), (1, 2))
-    graph = Graph(3, rows)
-    rows[0, 0] = 2
-    assert graph.edges.tolist() == [[0, 1], [1, 2]]
-
-
-def test_frozen_and_compared_by_identity():
-    graph = complete(3)
-    with pytest.raises(AttributeError):
-        graph.n = 4
-    assert graph != complete(3)
-    assert len({graph, graph, complete(3)}) == 2
-
-
 def test_to_is_itself_where_it_is_already():
     graph = Graph(3, edges_of((0, 1)), torch.ones(1), inclusion=0.5, family="mine")
     assert graph.to("cpu") is graph
-    for device in ("meta", "cuda:99", "gpu", b"cpu", True, None):
-        with pytest.raises(InputError, match="`device` to be a device"):
-            graph.to(device)
+
+
+def pairs_of(moving: Any) -> list[list[tuple[int, int]]]:
+    return [[(i, j) for i, j in moving[o].edges.tolist()] for o in range(len(moving))]
+
+
+def test_stack_slice_and_items() -> None:
+    graphs = [complete(4), Graph(4, torch.tensor([[2, 1]]), torch.tensor([3.0])), Graph(4, torch.zeros(0, 2).long())]
+    moving = MovingGraph.stack(graphs)
+    assert moving.starts.tolist() == [0, 6, 7, 7]
+    assert [graph.m for graph in moving] == [6, 1, 0]
+    assert moving.weights.tolist() == [1.0] * 6 + [3.0]
+    assert moving.owners().tolist() == [0] * 6 + [1]
+    part = moving.slice(1, 3)
+    assert (pairs_of(part), part.starts.tolist(), part.weights.tolist()) == ([[(1, 2)], []], [0, 1, 1], [3.0])
+    assert moving.to("cpu") is moving
+
+
+def test_the_constructor_sorts_and_checks() -> None:
+    edges, weights = torch.tensor([[2, 0], [0, 1], [1, 0]]), torch.tensor([2.0, 1.0, 5.0])
+    moving = MovingGraph(3, edges, torch.tensor([0, 2, 2, 3]), weights)
+    assert pairs_of(moving) == [[(0, 1), (0, 2)], [], [(0, 1)]]
+    assert moving.weights.tolist() == [1.0, 2.0, 5.0]
+    named = MovingGraph(3, edges, torch.tensor([0, 2, 2, 3]), names=["a", "b", "c"])
+    assert MovingGraph.stack(list(named)).names == ("a", "b", "c")

@@ -6,9 +6,10 @@ import networkx
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
-from graphsnd.errors import InputError
 from graphsnd.graphs import (
     Graph,
     bernoulli,
@@ -20,7 +21,7 @@ from graphsnd.graphs import (
     uniform,
 )
 from graphsnd.graphs.graph import Sampling
-from graphsnd.graphs.random import rank
+from graphsnd.graphs.random import integers, marked_pairs, rank, unrank
 
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 DESIGNS = [
@@ -90,14 +91,60 @@ def test_graphs_do_not_depend_on_the_number_of_threads():
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 
-@pytest.mark.parametrize("draw", DESIGNS)
-def test_device_and_family(draw):
-    graph = draw(seed=generator(), device="cpu")
-    assert graph.device.type == "cpu"
-    assert graph.family in {"bernoulli", "uniform", "random_regular"}
-    for device in ("meta", "cuda:99", "", 1.5):
-        with pytest.raises(InputError, match="`device` to be a device"):
-            draw(device=device)
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 17])
+def test_numbering_is_the_order_of_itertools(n):
+    combinations = torch.tensor(list(itertools.combinations(range(n), 2)))
+    assert torch.equal(unrank(torch.arange(len(combinations)), n), combinations)
+    assert torch.equal(rank(combinations, n), torch.arange(len(combinations)))
+
+
+def unrank_exactly(index, n):
+    """The same in Python's integers: the row from an integer square root."""
+    from_end = n * (n - 1) // 2 - 1 - index
+    k = (math.isqrt(8 * from_end + 1) - 1) // 2
+    return [n - 2 - k, n - 1 - (from_end - k * (k + 1) // 2)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_round_trip_for_any_size(data):
+    n = data.draw(st.one_of(st.integers(2, 100), st.integers(100, 10**9)))
+    index = data.draw(st.integers(0, n * (n - 1) // 2 - 1))
+    pair = unrank(torch.tensor(index), n)
+    assert pair.tolist() == unrank_exactly(index, n)
+    assert int(rank(pair, n)) == index
+
+
+@pytest.mark.parametrize("n", [100_000, 3_000_000, 94_906_267, 10**9])
+def test_first_and_last_of_a_row_do_not_slip(n):
+    # Where the square root is an integer or just below one, a rounded root lands in the wrong row.
+    rows = torch.tensor([0, 1, 2, n // 3, n // 2, n - 4, n - 3, n - 2])
+    first = torch.stack([rows, rows + 1], dim=1)
+    last = torch.stack([rows, torch.full_like(rows, n - 1)], dim=1)
+    for edges in (first, last):
+        assert torch.equal(unrank(rank(edges, n), n), edges)
+
+
+def test_integers_are_uniform_where_32_bits_would_not_be():
+    high = 3 * 2**30  # 32 bits modulo this hit the lower third twice as often
+    drawn = integers(30_000, high, generator())
+    thirds = torch.bincount(drawn // 2**30, minlength=3).numpy()
+    assert stats.chisquare(thirds).pvalue > 1e-3
+
+
+def test_marked_pairs_are_independent_and_canonical():
+    """What a GPU runs: all pairs are drawn, and those that came up are listed in order."""
+    source, counts = generator(), torch.zeros(7, 7)
+    for _ in range(4000):
+        edges = marked_pairs(7, 0.3, source)
+        assert torch.equal(edges, edges[(edges[:, 0] * 7 + edges[:, 1]).argsort()])
+        counts[edges[:, 0], edges[:, 1]] += 1
+    upper = counts.triu(1) > 0
+    assert int(upper.sum()) == 21
+    assert not counts.tril().any()
+    assert stats.chisquare(counts[upper]).pvalue > 1e-4
+    assert abs(float(counts.sum()) / (21 * 4000) - 0.3) < 5 * (0.21 / (21 * 4000)) ** 0.5
+    assert len(marked_pairs(7, 1.0, source)) == 21
 
 
 # Bernoulli

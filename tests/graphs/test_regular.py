@@ -10,7 +10,7 @@ from scipy import stats
 
 from graphsnd.graphs import random_regular
 from graphsnd.graphs.random import rank
-from graphsnd.graphs.regular import _compiled, regular_pairs
+from graphsnd.graphs.regular import regular_pairs
 from tests.graphs.test_random import generator, pair_frequencies
 
 
@@ -54,13 +54,3 @@ def test_past_the_small_graphs_the_repair_alone_keeps_edges_flat():
     freedom = math.comb(n, 2) - n
     variance = rounds * q * (1 - q) * math.comb(n, 2) / freedom
     assert 1e-3 < stats.chi2(freedom).sf(((counts - rounds * q) ** 2 / variance).sum()) < 1 - 1e-3
-
-
-@pytest.mark.parametrize(("n", "degree"), [(2, 1), (6, 2), (12, 3), (40, 9)])
-def test_switches_keep_the_degrees_and_stop_where_the_random_numbers_do(n, degree):
-    words = np.random.default_rng(n).integers(2**63 - 1, size=20 * n * degree)
-    ends, switches = np.arange(n * degree) // degree, 4 * n * degree
-    assert _compiled()(ends, words, np.zeros(n * n, dtype=np.uint8), n, switches)
-    assert (np.bincount(ends) == degree).all()
-    short = words[: n * degree + 5]
-    assert not _compiled()(np.arange(n * degree) // degree, short, np.zeros(n * n, dtype=np.uint8), n, switches)

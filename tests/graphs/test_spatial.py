@@ -1,14 +1,14 @@
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from graphsnd.errors import InputError
-from graphsnd.graphs import graph, knn, radius, spatial
+from graphsnd.graphs import knn, radius, spatial
 
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
@@ -31,35 +31,6 @@ def brute_radius(points, r):
 
 def pairs_of(graph):
     return [tuple(edge) for edge in graph.edges.tolist()]
-
-
-@st.composite
-def grids(draw):
-    """Points on a small integer grid: ties and copies everywhere."""
-    n, f = draw(st.integers(2, 14)), draw(st.integers(1, 3))
-    numbers = draw(st.lists(st.integers(-2, 2), min_size=n * f, max_size=n * f))
-    return np.array(numbers, dtype=np.float32).reshape(n, f)
-
-
-@settings(max_examples=120, deadline=None)
-@given(grids(), st.data())
-def test_knn_on_grids_is_brute_force_ties_included(points, data):
-    k = data.draw(st.integers(1, len(points) - 1))
-    assert pairs_of(knn(torch.from_numpy(points), k)) == brute_knn(points, k)
-
-
-@settings(max_examples=60, deadline=None)
-@given(grids(), st.sampled_from([0.5, 1, 2**0.5, 3**0.5, 2.0, np.float32(2.5), np.int64(3), 100.0]))
-def test_radius_on_grids_is_brute_force_ties_included(points, r):
-    expected = brute_radius(points, r)
-    assert pairs_of(radius(torch.from_numpy(points), r)) == expected
-
-
-@pytest.mark.parametrize("f", [1, 2, 5])
-def test_random_points_are_brute_force(f):
-    points = np.random.default_rng(f).normal(size=(150, f))
-    assert pairs_of(knn(torch.from_numpy(points), 7)) == brute_knn(points, 7)
-    assert pairs_of(radius(torch.from_numpy(points), 0.8)) == brute_radius(points, 0.8)
 
 
 def test_many_copies_and_a_crowd_far_away():
@@ -93,15 +64,6 @@ def test_arrays_and_dicts_of_arrays_are_taken():
         assert graph.names == tuple(f"agent{i}" for i in range(9))
 
 
-def test_limits_and_metadata():
-    points = torch.tensor([[0.0], [5.0]])
-    assert pairs_of(knn(points, 1)) == [(0, 1)]
-    assert radius(points, 1.0).edges.shape == (0, 2)
-    assert knn(torch.randn(9, 2, generator=torch.Generator().manual_seed(0)), 8).is_complete
-    assert repr(knn(points, 1)) == "Graph(knn, n=2, m=1)"
-    assert repr(radius(points, 1)) == "Graph(radius, n=2, m=0)"
-
-
 def test_integer_half_and_non_contiguous_features():
     points = np.random.default_rng(0).integers(-9, 9, size=(3, 40))
     expected = brute_knn(points.T, 3)
@@ -130,20 +92,57 @@ def test_graphs_do_not_depend_on_the_units(factor):
     assert torch.equal(radius(features * unit, unit).edges, radius(features, 1.0).edges)
 
 
-def test_a_swarm_within_one_radius_is_refused_before_its_pairs_are_listed(monkeypatch):
-    for module in (spatial, graph):
-        monkeypatch.setattr(module, "MOST_EDGES", 1000)
-    line = torch.arange(2000.0).unsqueeze(1)
-    assert len(radius(line[:1001], 0.5).edges) == 0
-    assert radius(line[:1001], 0.9999).m + radius(line[:901], 1.0).m == 900
-    with pytest.raises(InputError, match=r"Expected `k` that makes at most 1000 edges"):
-        knn(line, 2)
-    with pytest.raises(InputError, match=r"Expected `r` that makes at most 1000 edges, got 2e\+06"):
-        radius(line, 1e4)
+def edges_of(moving: Any) -> list[list[tuple[int, int]]]:
+    return [[(i, j) for i, j in moving[o].edges.tolist()] for o in range(len(moving))]
 
 
-def test_what_takes_long_is_said(monkeypatch):
-    monkeypatch.setattr(spatial, "LONG", 99)
-    with pytest.warns(UserWarning, match="all of 10 agents, 1 times, may take minutes"):
-        knn(torch.rand(10, 2), 1)
-    knn(torch.rand(9, 2), 1)
+@st.composite
+def grids(draw: Any) -> np.ndarray:
+    """Points on a small integer grid: ties and copies everywhere."""
+    shape = draw(st.integers(1, 4)), draw(st.integers(2, 9)), draw(st.integers(1, 3))
+    numbers = draw(st.lists(st.integers(-2, 2), min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
+    return np.array(numbers, dtype=np.float32).reshape(shape)
+
+
+@given(grids(), st.data())
+def test_each_observation_is_brute_force_ties_included(points: np.ndarray, data: Any) -> None:
+    k, r = data.draw(st.integers(1, points.shape[1] - 1)), data.draw(st.sampled_from([0.5, 1, 2**0.5, 2.0, 100.0]))
+    near, within = [brute_knn(each, k) for each in points], [brute_radius(each, r) for each in points]
+    assert edges_of(knn(torch.from_numpy(points), k)) == near
+    assert edges_of(radius(torch.from_numpy(points), r)) == within
+    assert edges_of([knn(torch.from_numpy(each), k) for each in points]) == near
+    assert edges_of([radius(torch.from_numpy(each), r) for each in points]) == within
+
+
+@pytest.mark.parametrize("block", [1, 50, 3 * 12**2])
+def test_blocks_of_any_size_give_the_same(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = torch.randn(7, 12, 2, generator=torch.Generator().manual_seed(0))
+    once = [knn(points, 3), radius(points, 0.7)]
+    monkeypatch.setattr(spatial, "CPU_BLOCK", block)
+    for one, other in zip(once, [knn(points, 3), radius(points, 0.7)], strict=True):
+        assert torch.equal(one.edges, other.edges)
+        assert torch.equal(one.starts, other.starts)
+
+
+def test_shapes_dtypes_names_and_layout_of_positions() -> None:
+    points = torch.randn(2, 3, 5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    moving = knn(points, 2)
+    assert repr(moving) == f"MovingGraph(knn, n=5, observations=6, m={moving.m})"
+    for same in (points.transpose(0, 1).contiguous().transpose(0, 1), points.requires_grad_(), points.detach().numpy()):
+        assert torch.equal(knn(same, 2).edges, moving.edges)
+    half = points.detach().half()
+    assert torch.equal(knn(half, 2).edges, knn(half.double(), 2).edges)
+    named = knn({"a": points[0, :, 0].detach(), "b": points[0, :, 1].detach()}, 1)
+    assert (named.names, edges_of(named)) == (("a", "b"), [[(0, 1)]] * 3)
+    assert named[0].names == ("a", "b")
+    assert len(knn(torch.zeros(1, 2, 1), 1)) == 1
+
+
+@pytest.mark.gpu
+def test_the_gpu_builds_the_same_graphs() -> None:
+    for points in (torch.randint(-3, 4, (50, 40, 2)).float(), torch.randn(50, 40, 3)):
+        for build in (lambda x: knn(x, 5), lambda x: radius(x, 1.0)):
+            one, other = build(points), build(points.cuda())
+            assert other.device.type == "cuda"
+            assert torch.equal(one.edges, other.edges.cpu())
+            assert torch.equal(one.starts, other.starts.cpu())

@@ -158,23 +158,6 @@ def test_images() -> None:
     assert gs.snd(team.evaluate(images)).item() == pytest.approx(mean_apart(answers, euclidean), rel=1e-5)
 
 
-def test_both_precisions_and_arrays_that_may_not_be_written() -> None:
-    weights = np.random.default_rng(5).normal(size=(3, 4, 2))
-    fixed = ROWS.copy()
-    fixed.flags.writeable = False
-    for x64, rows, tolerance in ((False, fixed, 1e-6), (True, ROWS.astype(np.float64), 1e-14)):
-        jax.config.update("jax_enable_x64", x64)
-        try:
-            team = JaxTeam(lambda w, o: jnp.tanh(o @ w), jnp.asarray(weights))
-            shown = jax.jit(lambda o: o * 1)(jnp.asarray(rows))
-            measured = [gs.measure(team, given).value for given in (rows, shown)]
-            assert team.evaluate(torch.tensor(rows)).actions.dtype == (torch.float64 if x64 else torch.float32)
-        finally:
-            jax.config.update("jax_enable_x64", False)
-        by_hand = mean_apart([np.tanh(rows.astype(np.float64) @ w) for w in weights], euclidean)
-        assert measured == pytest.approx([by_hand, by_hand], rel=tolerance)
-
-
 def test_what_it_refuses() -> None:
     for params in ({"a": jnp.zeros((2, 3)), "b": jnp.zeros((3, 3))}, {"a": jnp.zeros(3), "b": 1.0}, jnp.float32(1), {}):
         with pytest.raises(InputError, match="agents first"):

@@ -228,28 +228,6 @@ def test_an_actor_beside_a_value_is_its_policy_operator() -> None:
     assert value == pytest.approx(by_hand(actor, lambda a, b: quantiles(a, b, tanh_quantiles)), rel=1e-5)
 
 
-def test_agents_in_the_event_of_an_actor() -> None:
-    """With two event dimensions log-probabilities are those of the team; the policies are the same."""
-    torch.manual_seed(0)
-    network = torch.nn.Sequential(MultiAgentMLP(5, 4, 3, centralized=False, share_params=False), NormalParamExtractor())
-    module = TensorDictModule(network, [("agents", "observation")], [("agents", "loc"), ("agents", "scale")])
-    values = [
-        gs.measure(ActorTeam(ProbabilisticActor(
-            module, in_keys=[("agents", "loc"), ("agents", "scale")], out_keys=[("agents", "action")],
-            distribution_class=TanhNormal, distribution_kwargs={"event_dims": dims},
-        )), torch.randn(2, 8, 5, generator=torch.Generator().manual_seed(1))).value
-        for dims in (1, 2)
-    ]  # fmt: skip
-    assert values[0] == values[1] > 0
-
-
-def test_a_rollout_is_read_at_the_actors_key() -> None:
-    team, data = ActorTeam(gaussian()), rollout()
-    assert team.observation_keys == (OBSERVATION,)
-    assert torch.equal(gs.snd(team.evaluate(data)), gs.snd(team.evaluate(data[OBSERVATION])))
-    assert gs.measure(team, data).value == gs.measure(team, data[OBSERVATION]).value
-
-
 @pytest.mark.parametrize("actor", [lambda: network(2, share_params=True), lambda: gaussian(share_params=True)])
 @pytest.mark.parametrize("observations", [1, 33, 1000])
 def test_shared_parameters_are_exactly_no_diversity(actor, observations: int) -> None:
@@ -306,8 +284,6 @@ def looking(outputs: int) -> list[TensorDictModule]:
 
 def seeing(kind: str) -> torch.nn.Module:
     """An actor that reads pixels and speed, and a mask too where it is discrete."""
-    if kind == "module":
-        return TensorDictModule(TwoInputs(), in_keys=[SPEED, PIXELS], out_keys=[("agents", "loc"), ("agents", "scale")])
     if kind == "masked":
         keys = {"logits": ("agents", "raw"), "mask": MASK}
         return ProbabilisticActor(
@@ -322,33 +298,19 @@ def seeing(kind: str) -> torch.nn.Module:
     )
 
 
-class TwoInputs(torch.nn.Module):
-    """One module with two arguments."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net, self.extract = network(4, n_agent_inputs=FEATURES + 3), NormalParamExtractor()
-
-    def forward(self, speed: Tensor, pixels: Tensor) -> tuple[Tensor, Tensor]:
-        return self.extract(self.net(torch.cat([speed, pixels.float().mean((-1, -2)) / 255], -1)))
-
-
 def alone(actor: torch.nn.Module, scene: TensorDict, agent: int, others: TensorDict) -> Tensor:
     """What an agent does in its own place, by the actor's own forward, with anything in the other places."""
     shown = others.clone()
     for key in scene.keys(True, True):
         shown[key][agent] = scene[key]
     with torch.no_grad():
-        if not isinstance(actor, ProbabilisticActor):
-            answer = actor(shown[None])
-            return torch.cat([answer["agents", "loc"], answer["agents", "scale"]], -1)[0, agent].double()
         made = actor.get_dist(shown[None])
     if isinstance(made, MaskedCategorical):
         return made.probs[0, agent].double()
     return torch.cat([made.mean, made.base_dist.stddev], -1)[0, agent].double()
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "masked", "module"])
+@pytest.mark.parametrize("kind", ["gaussian", "masked"])
 def test_actors_that_read_several_keys(kind: str) -> None:
     actor, rollout = seeing(kind), scenes(5)
     team, junk = ActorTeam(actor, feature_dims={PIXELS: 3}), scenes(6)[5]
@@ -378,29 +340,6 @@ def test_actors_that_read_several_keys(kind: str) -> None:
     assert DiversityCallback(team)(batch)["snd"] == pytest.approx(gs.measure(team, batch[kept]).value, rel=1e-6)
 
 
-def test_dtypes_of_several_keys_are_kept() -> None:
-    seen = []
-
-    def look(code: Tensor, speed: Tensor) -> Tensor:
-        seen.append((code.dtype, speed.dtype))
-        return speed * (1 + torch.arange(AGENTS).unsqueeze(-1)) + code.unsqueeze(-1)
-
-    actor = TensorDictModule(look, in_keys=["code", "speed"], out_keys=["action"])
-    team = ActorTeam(actor, agents=AGENTS, feature_dims={"code": 0})
-    given = {"code": torch.arange(3), "speed": torch.full((3, 1), 1 / 3, dtype=torch.float64)}
-    assert gs.measure(team, given).value == pytest.approx(10 / 6 / 3, rel=1e-15)
-    assert set(seen) == {(torch.int64, torch.float64)}
-
-
-def test_evaluation_leaves_modes_alone() -> None:
-    layers = torch.nn.Sequential(torch.nn.Dropout(0.5), network(2))
-    actor = TensorDictModule(layers, in_keys=[OBSERVATION], out_keys=[("agents", "action")])
-    layers[1].eval()
-    one, two = (ActorTeam(actor).evaluate(rollout()).actions for _ in range(2))
-    assert torch.equal(one, two)
-    assert (layers[0].training, layers[1].training) == (True, False)
-
-
 def test_a_trainer_logs_diversity() -> None:
     pytest.importorskip("vmas")
     environment = VmasEnv("dispersion", num_envs=3, max_steps=10, device="cpu", seed=0)
@@ -425,14 +364,6 @@ def test_a_trainer_logs_diversity() -> None:
         apart = torch.arange(batch[OBSERVATION].shape[:-1].numel())
         rows = gs.measure(team, batch[OBSERVATION], clusters=apart).population_interval
         assert log["snd_high"][index] - log["snd_low"][index] > 2 * (rows[1] - rows[0])  # that rows were apart
-    hook = DiversityCallback(team, observations=37, every=1)
-    for batch, clusters in ((seen[0].exclude("collector"), True), (seen[0].exclude("collector")[0], False)):
-        rows = batch[OBSERVATION].flatten(0, -2)
-        places = torch.linspace(0, len(rows) - 1, 37).round().long()
-        given = {"clusters": places // (10 * batch[OBSERVATION].shape[-2])} if clusters else {}
-        estimate = gs.measure(team, rows[places], **given)
-        assert hook(batch)["snd"] == estimate.value
-        assert (hook(batch)["snd_low"], hook(batch)["snd_high"]) == estimate.population_interval
 
 
 def doubled() -> TensorDictSequential:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphsnd import kernels
-from graphsnd.behavior.points import JoinedPoints, Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.kernels import reference
 from graphsnd.kernels.reference import PAIR_FUNCTIONS
 
@@ -209,7 +209,7 @@ def check_parts(shape: Shape, layout: str, dtype: torch.dtype, backend: str, dev
     halves = draw(shape, Norm.EUCLIDEAN, dtype).to(device).chunk(2, dim=-1)
     parts = tuple(part.detach().requires_grad_() for part in LAYOUTS[layout](*halves))
     whole = torch.cat(parts, dim=-1).detach().cpu().double().requires_grad_()
-    joined, plain = JoinedPoints.join(parts, Norm.EUCLIDEAN), Points(whole, Norm.EUCLIDEAN)
+    joined, plain = Points(parts, Norm.EUCLIDEAN), Points(whole, Norm.EUCLIDEAN)
     for operation in (kernels.pair_mean, kernels.pair_totals):
         found, expected = operation(joined, backend=backend), operation(plain, backend="reference")
         slopes = torch.autograd.grad(found.sum(), parts)

@@ -40,7 +40,7 @@ def no_numba(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def cpu_backend() -> dispatch.Backend:
-    from graphsnd.kernels.cpu import backend
+    from graphsnd.kernels.cpu.launch import backend
 
     return backend
 
@@ -101,18 +101,6 @@ def test_auto_compiles_what_is_large(norm: Norm, dtype: torch.dtype) -> None:
     assert dispatch.choose("reference", points, 66) is reference
 
 
-def test_small_problems_are_left_to_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = points_of()
-    work = points.values.numel() + 66 * 5 * 3
-    assert dispatch.choose("auto", points, 66) is reference
-    monkeypatch.setattr(dispatch, "SMALL", work + 1)
-    assert dispatch.choose("auto", points, 66) is reference
-    monkeypatch.setattr(dispatch, "SMALL", work)
-    assert dispatch.choose("auto", points, 66) is cpu_backend()
-    assert dispatch.choose("auto", points, 0) is reference
-    assert dispatch.choose("cpu", points, 0) is cpu_backend()
-
-
 @each_operation
 @pytest.mark.usefixtures("large")
 def test_auto_agrees_with_the_reference(operation: str) -> None:
@@ -127,19 +115,6 @@ def test_without_numba(operation: str) -> None:
     checks.check_agreement(operation, points.values, Norm.EUCLIDEAN, "auto")
     with pytest.raises(InputError, match=r"\(reference, or auto\).*numba cannot be imported"):
         checks.run(operation, points.values, Norm.EUCLIDEAN, "cpu")
-
-
-@pytest.mark.usefixtures("no_numba")
-def test_available_says_that_numba_is_missing() -> None:
-    assert "numba cannot be imported" in str(dispatch.available()["cpu"])
-
-
-def test_the_default_weight_is_the_mean() -> None:
-    points = points_of()
-    weight = torch.full((5,), 0.2, dtype=torch.float64)
-    for backend in ("reference", "cpu"):
-        matrix = kernels.pair_matrix(points, backend=backend)
-        assert torch.equal(matrix, kernels.pair_matrix(points, weight, backend=backend))
 
 
 def test_importing_loads_no_compiler() -> None:

@@ -20,9 +20,6 @@ from tests.kernels.checks import Inputs, Shape, each_operation
 
 each_device = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 COMPILED = {"cpu": "cpu", "cuda": "gpu"}
-NORMS = [Norm.EUCLIDEAN, Norm.HALF_L1]
-# One more or less than fills lanes, tiles and warps.
-SHAPES: list[Shape] = [(1, 2, 1), (17, 3, 5), (65, 33, 3), (2, 129, 2)]
 
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "agents outside": lambda x: x.transpose(0, 1).contiguous().transpose(0, 1),
@@ -37,15 +34,6 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @each_device
 @each_operation
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_odd_sizes(operation: str, shape: Shape, device: str) -> None:
-    for norm in NORMS:
-        values = checks.draw(shape, norm, torch.float32)
-        checks.check_agreement(operation, values.to(device), norm, COMPILED[device])
-
-
-@each_device
-@each_operation
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts(operation: str, layout: str, device: str) -> None:
     values = checks.draw((37, 20, 2), Norm.EUCLIDEAN, torch.float32)
@@ -53,21 +41,6 @@ def test_layouts(operation: str, layout: str, device: str) -> None:
     rtol = 3e-5 if operation == "weighted_edge_totals" else None
     values = LAYOUTS[layout](values.to(device))
     checks.check_agreement(operation, values, Norm.EUCLIDEAN, COMPILED[device], rtol=rtol)
-
-
-@each_device
-@each_operation
-def test_expanded_agents_are_identical(operation: str, device: str) -> None:
-    values = checks.draw((37, 20, 2), Norm.EUCLIDEAN, torch.float32).to(device)
-    checks.check_identical_agents(operation, values[:, :1].expand_as(values), Norm.EUCLIDEAN, COMPILED[device])
-
-
-@each_device
-@each_operation
-@pytest.mark.parametrize("scale", [1e-30, 1e30])
-def test_extremes(operation: str, scale: float, device: str) -> None:
-    for norm in (Norm.EUCLIDEAN, Norm.HALF_L1):
-        checks.check_scale(operation, (37, 20, 2), scale, norm, COMPILED[device], device)
 
 
 @each_device

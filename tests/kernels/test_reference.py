@@ -1,92 +1,62 @@
-"""The reference backend against loops, whole and cut into the smallest chunks."""
+"""The reference backend against loops, whole and cut into the smallest chunks, and its distances against oracles."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import special
 
 from graphsnd.behavior.behavior import embed
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.kernels import reference
-from graphsnd.kernels.reference import PAIR_FUNCTIONS
+from graphsnd.kernels.reference import (
+    PAIR_FUNCTIONS,
+    bures,
+    euclidean,
+    extremes,
+    half_l1,
+    safe_sqrt,
+    scale_of,
+    sqrt_js,
+)
+from tests import oracles
 from tests.cases import CLOSED_FORM, Case
 
 OBSERVATIONS, AGENTS = 5, 6
 EDGES = torch.tensor([[0, 1], [0, 5], [2, 3], [3, 5]])
 WEIGHT = torch.tensor([0.1, 0.4, 0.0, 2.0, 0.25], dtype=torch.float64)
 
-each = pytest.mark.parametrize("case", CLOSED_FORM, ids=lambda c: c.name)
 
-
-@pytest.fixture(params=["whole", "chunked"], autouse=True)
-def chunk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "chunked":
-        monkeypatch.setattr(reference, "CHUNK", 1)
-
-
-def points_and_distances(case: Case) -> tuple[Points, np.ndarray]:
-    """The embedded team, and its distances ``[observations, agents, agents]`` from the oracle."""
+@pytest.mark.parametrize("chunk", [reference.CHUNK, 1], ids=["whole", "chunked"])
+@pytest.mark.parametrize("case", CLOSED_FORM, ids=lambda c: c.name)
+def test_every_sum_is_that_of_a_loop(case: Case, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "CHUNK", chunk)
     parameters = case.parameters(observations=OBSERVATIONS, agents=AGENTS)
-    single = [case.oracle(*(p[o : o + 1] for p in parameters)) for o in range(OBSERVATIONS)]
-    return embed(case.build(*parameters), case.distance), np.stack(single)
+    d = np.stack([case.oracle(*(p[o : o + 1] for p in parameters)) for o in range(OBSERVATIONS)])
+    points = embed(case.build(*parameters), case.distance)
 
+    def equal(found: torch.Tensor, expected: np.ndarray) -> None:
+        assert found.dtype == torch.float64
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-12)
 
-@each
-def test_pair_totals(case: Case) -> None:
-    points, d = points_and_distances(case)
-    sums = reference.pair_totals(points)
-    assert sums.dtype == torch.float64
-    np.testing.assert_allclose(sums.numpy(), np.triu(d).sum((1, 2)), rtol=1e-9)
-
-
-@each
-def test_pair_matrix(case: Case) -> None:
-    points, d = points_and_distances(case)
-    sums = reference.pair_matrix(points, WEIGHT)
-    np.testing.assert_allclose(sums.numpy(), np.einsum("oij,o->ij", d, WEIGHT.numpy()), rtol=1e-9)
-
-
-@each
-def test_edge_means(case: Case) -> None:
-    points, d = points_and_distances(case)
-    i, j = EDGES.T.numpy()
-    np.testing.assert_allclose(reference.edge_means(points, EDGES).numpy(), d[:, i, j].mean(0), rtol=1e-9)
-
-
-@each
-@pytest.mark.parametrize("weighted", [False, True])
-def test_edge_means_and_totals(case: Case, weighted: bool) -> None:
-    points, d = points_and_distances(case)
-    coefficient = torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64) if weighted else None
-    means, totals = reference.edge_means_and_totals(points, EDGES, coefficient)
+    equal(reference.pair_totals(points), np.triu(d).sum((1, 2)))
+    equal(reference.pair_matrix(points, WEIGHT), np.einsum("oij,o->ij", d, WEIGHT.numpy()))
     along = d[:, EDGES[:, 0], EDGES[:, 1]]
-    weights = np.ones(4) if coefficient is None else coefficient.numpy()
-    np.testing.assert_allclose(means.numpy(), along.mean(0), rtol=1e-9)
-    np.testing.assert_allclose(totals.numpy(), along @ weights, rtol=1e-9)
-    none = reference.edge_means_and_totals(points, EDGES[:0], None)
-    assert none[0].shape == (0,)
-    assert none[1].tolist() == [0.0] * OBSERVATIONS
-
-
-@each
-def test_edge_totals(case: Case) -> None:
-    points, d = points_and_distances(case)
-    coefficient = torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64)
-    i, j = EDGES.T.numpy()
-    sums = reference.edge_totals(points, EDGES, coefficient)
-    np.testing.assert_allclose(sums.numpy(), d[:, i, j] @ coefficient.numpy(), rtol=1e-9, atol=1e-12)
-
-
-@each
-def test_observation_edges(case: Case) -> None:
-    points, d = points_and_distances(case)
-    rng = np.random.default_rng(0)
-    edges = rng.integers(0, AGENTS, size=(OBSERVATIONS, 3, 2))
-    edges[0, 0] = [2, 2]
-    sums = reference.observation_edges(points, torch.from_numpy(edges))
-    expected = np.stack([d[o, edges[o, :, 0], edges[o, :, 1]] for o in range(OBSERVATIONS)])
-    np.testing.assert_allclose(sums.numpy(), expected, rtol=1e-9)
+    equal(reference.edge_means(points, EDGES), along.mean(0))
+    for coefficient in (torch.ones(4), torch.tensor([1.0, -2.0, 0.5, 0.0])):
+        means, totals = reference.edge_means_and_totals(points, EDGES, coefficient.double())
+        equal(means, along.mean(0))
+        equal(totals, along @ coefficient.double().numpy())
+        equal(reference.edge_totals(points, EDGES, coefficient.double()), totals.numpy())
+    own = np.random.default_rng(0).integers(0, AGENTS, size=(OBSERVATIONS, 3, 2))
+    own[0, 0] = [2, 2]
+    sums = reference.observation_edges(points, torch.from_numpy(own))
+    equal(sums, np.stack([d[o, own[o, :, 0], own[o, :, 1]] for o in range(OBSERVATIONS)]))
     assert sums[0, 0] == 0
 
 
@@ -129,3 +99,132 @@ def test_float32_is_summed_in_float64() -> None:
     values[:, 1, 0] = torch.tensor([2.0**24, 1.0, 1.0])
     means = reference.edge_means(Points(values, Norm.EUCLIDEAN), torch.tensor([[0, 1]]))
     assert means.item() == pytest.approx((2**24 + 2) / 3, rel=1e-15)
+
+
+def exact_js(p: np.ndarray, q: np.ndarray) -> float:
+    """By relative entropies to the mean, summed in extended precision."""
+    p, q = p.astype(np.longdouble), q.astype(np.longdouble)
+    m = (p + q) / 2
+    terms = [x * np.log(x / y) for r in (p, q) for x, y in zip(r, m, strict=True) if x > 0]
+    return math.sqrt(max(0.0, float(sum(terms) / 2)))
+
+
+def test_safe_sqrt_has_no_slope_at_zero() -> None:
+    x = torch.tensor([0.0, 4.0, 1e-40], requires_grad=True)
+    root = safe_sqrt(x)
+    root.sum().backward()
+    assert root[:2].tolist() == [0.0, 2.0]
+    assert x.grad is not None
+    assert x.grad[:2].tolist() == [0.0, 0.25]
+    assert x.grad.isfinite().all()
+
+
+def test_small_differences_of_large_numbers_survive() -> None:
+    x, y = torch.tensor([4096.0, 4096.0]), torch.tensor([4096.0, 4096.0 + 2**-11])
+    assert float(euclidean(x, y)) == 2**-11
+    assert float(half_l1(x, y)) == 2**-12
+
+
+@pytest.mark.parametrize("gap", [0.9, 0.7, 0.5, 0.26, 0.25, 0.24, 1e-2, 1e-3, 1e-4])
+def test_sqrt_js_across_the_threshold_of_its_series(gap: float) -> None:
+    p = np.array([0.5 * (1 + gap), 0.5 * (1 - gap)])
+    q = p[::-1].copy()
+    distance = float(sqrt_js(torch.from_numpy(p), torch.from_numpy(q)))
+    assert distance == pytest.approx(exact_js(p, q), rel=1e-9)
+    narrow = float(sqrt_js(torch.from_numpy(p).float(), torch.from_numpy(q).float()))
+    wide = exact_js(*(torch.from_numpy(r).float().double().numpy() for r in (p, q)))
+    assert narrow == pytest.approx(wide, rel=1e-6)
+
+
+@given(st.integers(0, 2**31), st.integers(2, 20), st.floats(0.01, 10), st.booleans())
+def test_sqrt_js_against_relative_entropies(seed: int, actions: int, concentration: float, holes: bool) -> None:
+    rng = np.random.default_rng(seed)
+    p, q = rng.dirichlet(np.full(actions, concentration), size=2)
+    if holes:
+        p[rng.integers(actions)] = 0
+        q[rng.integers(actions)] = 0
+    m = (p + q) / 2
+    expected = math.sqrt(max(0.0, (special.rel_entr(p, m) + special.rel_entr(q, m)).sum() / 2))
+    distance = float(sqrt_js(torch.from_numpy(p), torch.from_numpy(q)))
+    assert distance == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+def test_sqrt_js_slopes() -> None:
+    p = torch.tensor([[0.2, 0.3, 0.5]], dtype=torch.float64, requires_grad=True)
+    q = torch.tensor([[0.3, 0.3, 0.4]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(sqrt_js, (p, q))
+    zero = torch.tensor([[0.0, 0.5, 0.5]], dtype=torch.float64, requires_grad=True)
+    sqrt_js(zero, q).sum().backward()
+    assert zero.grad is not None
+    assert zero.grad.isfinite().all()
+    assert zero.grad[0, 0] == 0
+
+
+def test_second_derivatives_are_refused_instead_of_wrong() -> None:
+    p = torch.tensor([0.2, 0.8], dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(sqrt_js(p, torch.tensor([0.5, 0.5]).double()), p, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.sum().backward()
+
+
+def roots(rng: np.random.Generator, count: int, actions: int, rank: int) -> np.ndarray:
+    factor = rng.normal(size=(count, actions, rank))
+    values, vectors = np.linalg.eigh(factor @ np.swapaxes(factor, 1, 2))
+    return (vectors * np.sqrt(np.clip(values, 0, None))[:, None]) @ np.swapaxes(vectors, 1, 2)
+
+
+@pytest.mark.parametrize("actions", [1, 2, 3, 4])
+@pytest.mark.parametrize("deficit", [0, 1])
+def test_bures(actions: int, deficit: int) -> None:
+    rank = max(1, actions - deficit)
+    rng = np.random.default_rng(actions)
+    root, loc = roots(rng, 8, actions, rank), rng.normal(size=(8, actions))
+    rows = torch.from_numpy(np.concatenate([loc, root.reshape(8, -1)], axis=1))
+    distance = bures(rows[:, None], rows[None])
+    assert not distance.diagonal().any()
+    torch.testing.assert_close(distance, distance.T, rtol=1e-12, atol=0)
+    for i in range(8):
+        for j in range(i):
+            expected = oracles.bures_wasserstein(loc[i], root[i] @ root[i], loc[j], root[j] @ root[j])
+            # The oracle's square roots lose half the digits where a covariance is singular.
+            assert float(distance[i, j]) == pytest.approx(expected, rel=1e-9 if rank == actions else 1e-6)
+
+
+@pytest.mark.parametrize("actions", [1, 2, 3])
+def test_bures_of_equal_covariances_is_the_distance_of_the_means(actions: int) -> None:
+    root = torch.from_numpy(roots(np.random.default_rng(0), 1, actions, actions)).reshape(1, -1)
+    loc = torch.zeros(1, actions, dtype=torch.float64)
+    x, y = torch.cat([loc, root], -1), torch.cat([loc + 1e-9, root], -1)
+    assert float(bures(x, y)) == pytest.approx(1e-9 * math.sqrt(actions), rel=1e-6)
+    assert float(bures(x, x)) == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@given(exponent=st.integers(-1000, 1000))
+def test_scale_is_a_power_of_two_near_the_largest_difference(dtype: torch.dtype, exponent: int) -> None:
+    limit = 120 if dtype == torch.float32 else 1000
+    exponent = max(-limit, min(limit, exponent))
+    values = torch.tensor([[[0.0, 1.0], [1.5, 0.5]]], dtype=dtype) * 2.0**exponent
+    scale = scale_of(values, Norm.EUCLIDEAN)
+    assert scale.dtype == dtype
+    assert math.frexp(float(scale))[0] == 0.5
+    assert 0.25 <= 1.5 * 2.0**exponent / float(scale) <= 4
+
+
+@pytest.mark.parametrize("features", [1, 3, 16, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_extremes_over_agents(features: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "COPIED", 2 * 5 * features)  # two observations at once
+    values = torch.randn(features, 5, 7, dtype=dtype, generator=torch.Generator().manual_seed(0)).movedim(0, 2)
+    values = values.transpose(0, 1)  # no axis is where memory has it
+    values[1, 2, 0], values[3, 1, 0], values[6, 0, 0] = torch.inf, -torch.inf, torch.nan
+    high, low = (part.numpy() for part in extremes(values))
+    np.testing.assert_array_equal(high, values.numpy().max(axis=1))
+    np.testing.assert_array_equal(low, values.numpy().min(axis=1))
+
+
+def test_scale_looks_at_differences_but_never_overflows_the_values() -> None:
+    values = torch.tensor([[[3e38, 1e-20], [3e38, 2e-20]]])
+    scale = scale_of(values, Norm.EUCLIDEAN)
+    assert scale < 1e6
+    assert (values / scale).isfinite().all()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphsnd import kernels
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.kernels import reference, separable
-from graphsnd.kernels.autograd import CODES
 
 CASES = [(Norm.HALF_L1, 1), (Norm.HALF_L1, 4), (Norm.EUCLIDEAN, 1)]
 each = pytest.mark.parametrize(("norm", "features"), CASES, ids=lambda v: getattr(v, "value", str(v)))
@@ -110,30 +108,3 @@ def test_threads_sort_as_one_does(generator: torch.Generator) -> None:
     finally:
         torch.set_num_threads(before)
     torch.testing.assert_close(several, one, rtol=1e-13, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("norm", "features", "expected"),
-    [
-        (Norm.HALF_L1, 1, True),
-        (Norm.HALF_L1, 4, True),
-        (Norm.EUCLIDEAN, 1, True),
-        (Norm.EUCLIDEAN, 2, False),
-        (Norm.CROSS, 2, False),
-    ],
-    ids=str,
-)
-def test_auto_sorts_where_it_can_and_a_named_backend_does_not(
-    norm: Norm, features: int, expected: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[Points] = []
-    sort = separable.pair_totals
-    monkeypatch.setattr(separable, "pair_totals", lambda p: (calls.append(p), sort(p))[1])
-    points = Points(torch.rand(3, 6, features, dtype=torch.float64), norm)
-    totals = kernels.pair_totals(points)
-    assert bool(calls) is expected
-    calls.clear()
-    for backend in ("reference", "cpu") if norm in CODES else ("reference",):
-        named = kernels.pair_totals(points, backend=backend)
-        torch.testing.assert_close(named, totals, rtol=1e-12, atol=0)
-    assert not calls

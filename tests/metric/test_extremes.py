@@ -29,16 +29,6 @@ def test_identical_agents_are_at_exactly_zero(case: Case, dtype: torch.dtype) ->
     assert estimate.interval[0] == 0
 
 
-@each
-def test_two_agents_and_one_observation(case: Case) -> None:
-    parameters = case.parameters(observations=1, agents=2)
-    expected = case.oracle(*parameters)[0, 1]
-    for behavior in (case.build(*parameters), case.build(*(p[0] for p in parameters))):
-        assert float(gs.snd(behavior, case.distance)) == pytest.approx(expected, rel=1e-6)
-        assert float(gs.contributions(behavior, case.distance)[1]) == pytest.approx(expected, rel=1e-6)
-        assert gs.measure(behavior, distance=case.distance).value == pytest.approx(expected, rel=1e-6)
-
-
 SCALES = [1e-37, 1e-30, 1e-20, 1e-10, 1.0, 1e10, 1e20, 1e30, 1e37]
 
 

@@ -34,22 +34,24 @@ def test_redrawn_pairs_are_as_many_or_fewer(n: int) -> None:
 
 def test_the_cheapest_are_good_enough_and_no_cheaper_one_is() -> None:
     redrawn = Redrawn.of(team())
-    wanted = redrawn.error(gs.designs.Matching(3)) * 1.001
+    wanted = redrawn.error(gs.designs.parse("matching:3")) * 1.001
     assert designs.find_fewest_pairs(redrawn, wanted).count == 3
     assert designs.find_fewest_pairs(redrawn, 1e-9).count == 10
     subset, times = designs.find_fewest_agents(redrawn, wanted)
     assert redrawn.error(subset, times) <= wanted
     spent = times * subset.count
     for size in range(2, 20):
-        count = next(t for t in range(2, 201) if t == 200 or redrawn.error(gs.designs.Agents(size), t) <= wanted)
-        assert spent <= max(2, count) * size or redrawn.error(gs.designs.Agents(size), count) > wanted
+        count = next(
+            t for t in range(2, 201) if t == 200 or redrawn.error(gs.designs.parse(f"agents:{size}"), t) <= wanted
+        )
+        assert spent <= max(2, count) * size or redrawn.error(gs.designs.parse(f"agents:{size}"), count) > wanted
 
 
 def test_measured_errors_are_the_exact_ones() -> None:
     behavior = team(12, 40)
     truth = float(gs.snd(behavior))
     redrawn = Redrawn.of(behavior)
-    subset = gs.designs.Agents(4)
+    subset = gs.designs.parse("agents:4")
     chosen = [*designs.choose_designs(gs.pairwise(behavior).double(), redrawn)][:-2]
     contest = [(design, exact) for _, design, exact in chosen]
     contest.append((SamplingPlan(subset, max_observations=15), redrawn.error(subset, 15)))

@@ -10,7 +10,7 @@ import torch
 from scipy.spatial.distance import squareform
 
 import graphsnd as gs
-from graphsnd.designs import Bernoulli, Regular
+from graphsnd.designs.design import Bernoulli, Regular
 from paper.mpe_panel import (
     DESIGNS,
     RINGS,

@@ -259,6 +259,7 @@ def run_python(root: Path, *arguments: str) -> Any:
 ASK = """
 from benchmarks.provenance import find_commit
 from pathlib import Path
+from benchmarks.provenance import find_commit
 print(*[find_commit()[name] for name in ("commit", "dirty")])
 Path("paper/recovery.py").write_text("")
 print(*[find_commit()[name] for name in ("commit", "dirty")])

@@ -99,4 +99,4 @@ def test_without_plotly_pictures_follow_the_readers_colours(
     assert pictures.count() == 4
     light = pictures.first.evaluate("image => image.currentSrc")
     browser_page.emulate_media(color_scheme="dark")
-    assert pictures.first.evaluate("image => image.currentSrc") != light
+    browser_page.wait_for_function("light => document.querySelector('figure img').currentSrc !== light", arg=light)

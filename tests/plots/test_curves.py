@@ -43,10 +43,3 @@ def test_the_legend_covers_no_curve(count: int) -> None:
 def test_curves_that_do_not_fit_are_refused(curves: dict[str, np.ndarray]) -> None:
     with pytest.raises(gs.InputError, match="curves"):
         gs.plots.over_time(range(4), curves)
-
-
-def test_wrong_summaries_and_missing_steps_are_refused() -> None:
-    curves = {"a": [1.0, 2.0]}
-    for wrong in ({"steps": {"b": [1, 2]}}, {"steps": 3}, {"summary": 3}, {"steps": object()}):
-        with pytest.raises(gs.errors.InputError, match=f"`{next(iter(wrong))}`" + r"|`curves\['a'\]`.*, got \[1, 2\]"):
-            gs.plots.over_time(**{"steps": [1, 2], "curves": curves, "ax": new_figure(2, 2).subplots()} | wrong)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphsnd.plots.formatting import format_duration, format_interval
+from graphsnd.plots.tables import format_duration, format_interval
 
 
 @pytest.mark.parametrize(

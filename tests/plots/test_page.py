@@ -99,19 +99,20 @@ def test_live_pages_are_within_ten_megabytes_and_names_cannot_leave_their_text(a
 
 
 def test_rows_of_the_table_are_what_a_loop_gives() -> None:
-    team = random_team(7)
+    team = plots.example_team(24, 200).behavior
     matrix = gs.pairwise(team).double().numpy()
     found, estimate = gs.roles(team), gs.measure(team)
     columns, rows = _agents_table(read_distances(estimate), found)
     assert columns == ("agent", "role", "mean distance", "SND lost without", "acts most like", "at distance")
-    order = sorted(range(7), key=lambda agent: -matrix[agent].sum())
+    order = sorted(range(24), key=lambda agent: -matrix[agent].sum())
     for agent, row in zip(order, rows, strict=True):
-        others = [other for other in range(7) if other != agent]
+        others = [other for other in range(24) if other != agent]
         near = min(others, key=lambda other: matrix[agent, other])
-        lost = matrix.sum() / 42 - matrix[np.ix_(others, others)].sum() / 30
+        lost = matrix.sum() / 552 - matrix[np.ix_(others, others)].sum() / 506
         role = f"like {team.names[found.representatives[int(found.labels[agent])]]}"
-        numbers = (f"{matrix[agent].sum() / 6:#.4g}", f"{lost:+.3g}", f"{matrix[agent, near]:#.4g}")
+        numbers = (f"{matrix[agent].sum() / 23:#.4g}", f"{lost:+.3g}", f"{matrix[agent, near]:#.4g}")
         assert row == (team.names[agent], role, *numbers[:2], team.names[near], numbers[2])
+    team = random_team(7)
     two = gs.measure(team, design=gs.Graph(7, torch.tensor([[0, 1], [0, 2]])))
     _, rows = _agents_table(read_distances(two), None)
     assert {row[0] for row in rows} == {NASTY, "agent 0", "agent 1"}  # the others have no pair

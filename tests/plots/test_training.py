@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from graphsnd.plots.style import save_png
-from graphsnd.plots.training import control_figure, control_table, curves_figure, iteration_describer, training_table
+from graphsnd.plots.training import control_table, iteration_describer, training_figure, training_table
 from graphsnd.rl.log import Row
 
 
@@ -30,14 +30,15 @@ def _rows(solved: float | None = 0.5) -> list[Row]:
 
 
 def test_curves_show_mean_and_range_over_seeds(tmp_path: Path) -> None:
-    figure = curves_figure(_rows())
-    reward, solved, diversity = figure.axes
+    figure = training_figure(_rows())
+    diversity, _, reward = figure.axes
     np.testing.assert_allclose(reward.lines[0].get_ydata(), 0.1 * np.arange(1, 9) * 2)
     band = reward.collections[0].get_paths()[0].vertices
     assert band[:, 1].max() == pytest.approx(2.4)
     np.testing.assert_array_equal(diversity.lines[0].get_xdata(), [4, 8])
     np.testing.assert_allclose(diversity.lines[1].get_ydata(), [0.43, 0.83])
-    for ax in (reward, solved, diversity):
+    assert [text.get_text() for text in diversity.get_legend().get_texts()] == ["all pairs", "sampled"]
+    for ax in figure.axes:
         assert ax.get_xlabel() == "iteration"
         assert ax.get_ylabel()
     assert save_png(figure, tmp_path / "curves.png").stat().st_size > 10_000
@@ -45,7 +46,7 @@ def test_curves_show_mean_and_range_over_seeds(tmp_path: Path) -> None:
 
 def test_curves_leave_out_what_was_not_measured() -> None:
     rows = [row for row in _rows(solved=None) if row.snd is None]
-    assert len(curves_figure(rows).axes) == 1
+    assert len(training_figure(rows).axes) == 1
 
 
 def test_table_has_a_line_for_each_seed() -> None:
@@ -86,26 +87,21 @@ def _control_rows(*keys: tuple[str, float | None]) -> list[Row]:
     return [_row(i, arm, target, seed) for i in range(1, 13) for arm, target in keys for seed in (0, 2)]
 
 
-def test_the_figure_shows_audit_belief_target_and_reward(tmp_path: Path) -> None:
-    figure = control_figure(_control_rows(("full", 0.1), ("unconstrained", None)))
-    diversity, errors, reward = figure.axes
-    target, audit, belief, free = diversity.lines
+def test_the_figure_shows_audit_belief_target_and_reward() -> None:
+    diversity, errors, reward = training_figure(_control_rows(("full", 0.1), ("unconstrained", None))).axes
+    audit, belief, free, target = diversity.lines
     assert set(np.atleast_1d(target.get_ydata())) == {0.1}
     np.testing.assert_allclose(audit.get_ydata(), [0.11 + 0.2 / i for i in range(1, 13)])
     np.testing.assert_allclose(belief.get_ydata(), [0.101] * 12)
-    assert free.get_label() == "unconstrained"
+    assert free.get_label() == "unconstrained, all pairs"
     np.testing.assert_allclose(errors.lines[1].get_ydata(), [0.01] * 12)
     assert errors.get_yscale() == "log"
     assert len(reward.lines) == 2
-    for ax in figure.axes:
-        assert ax.get_xlabel() == "iteration"
-        assert ax.get_ylabel()
-    assert save_png(figure, tmp_path / "control.png").stat().st_size > 10_000
 
 
 def test_rewards_below_zero_are_in_sight() -> None:
     rows = [dataclasses.replace(row, reward=-2.0 - row.seed) for row in _control_rows(("full", 0.1))]
-    reward = control_figure(rows).axes[-1]
+    reward = training_figure(rows).axes[-1]
     low, high = reward.get_ylim()
     assert low <= -4.0 <= -2.0 <= high  # the band over seeds 0 and 2
 
@@ -116,7 +112,7 @@ def test_what_is_held_locally_is_off_by_the_mean_over_seeds() -> None:
 
 
 def test_nothing_controlled_has_no_panel_of_errors() -> None:
-    assert len(control_figure(_control_rows(("unconstrained", None))).axes) == 2
+    assert len(training_figure(_control_rows(("unconstrained", None))).axes) == 2
 
 
 def test_the_table_has_late_means_over_seeds() -> None:

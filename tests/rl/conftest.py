@@ -34,7 +34,7 @@ class Line(World):
 
     @property
     def actions(self) -> Continuous:
-        return Continuous(1, -2.0, 2.0)
+        return Continuous(1)
 
     def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> LineState:
         count = self.environments if environments is None else environments
@@ -48,12 +48,9 @@ class Line(World):
         return torch.stack([state.places, state.steps.unsqueeze(1).expand_as(state.places).float() / 10], -1)
 
     def step(self, state: LineState, actions: Tensor) -> tuple[LineState, Step]:
-        moved = 0.3 * actions[..., 0].clamp(-2, 2)
+        moved = 0.6 * actions[..., 0].clamp(-1, 1)
         after = LineState(state.places + moved, state.steps + 1)
         return after, Step(self.observe(after), moved, after.places[:, 0] > 1, self.truncated(after.steps))
-
-    def positions(self, state: LineState) -> Tensor:
-        return torch.stack([state.places, torch.zeros_like(state.places)], -1)
 
     def solved(self, state: LineState) -> Tensor:
         return state.places > 0

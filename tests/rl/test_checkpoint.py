@@ -2,13 +2,12 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import json
 import os
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from graphsnd import InputError
 from graphsnd.rl import Settings, Task, Trainer, train
@@ -47,15 +46,6 @@ def test_resumed_training_is_the_same_to_the_bit(world: str, critic: str, tmp_pa
             assert (a.snd, a.graph_snd) == (b.snd, b.graph_snd)
 
 
-def test_a_checkpoint_of_another_critic_is_refused(tmp_path: Path) -> None:
-    train(TASK.with_iterations(1), tmp_path)
-    central = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, settings=TASK.settings.replace(critic="central"))
-    with pytest.raises(InputError, match="another settings"):
-        train(central, tmp_path, resume=True)
-    with pytest.raises(InputError, match="`checkpoint`"):
-        central.make_trainer().load(load_checkpoint(tmp_path).tensors, 1)
-
-
 def test_a_checkpoint_holds_the_task(tmp_path: Path) -> None:
     trainer = Trainer(TASK.make_world("cpu"), TASK.settings, seeds=TASK.seeds)
     trainer.step()
@@ -88,19 +78,6 @@ def test_bad_checkpoints_are_refused(tmp_path: Path) -> None:
         load_checkpoint(tmp_path)
     (tmp_path / CHECKPOINT).write_bytes(b"not a checkpoint")
     with pytest.raises(InputError, match="`checkpoint`"):
-        load_checkpoint(tmp_path)
-
-
-@pytest.mark.parametrize("about", [
-    {}, [], "text", {"task": TASK.to_dict()}, {"task": TASK.to_dict(), "iteration": "two", "seconds": 1.0},
-    {"task": TASK.to_dict(), "iteration": 2, "seconds": "long"}, {"task": {}, "iteration": 2, "seconds": 1.0},
-    {"task": {key: part for key, part in TASK.to_dict().items() if key != "seeds"}, "iteration": 2, "seconds": 1.0},
-    {"task": TASK.to_dict() | {"settings": {"gamma": "high"}}, "iteration": 2, "seconds": 1.0},
-    {"task": TASK.to_dict() | {"settings": 5}, "iteration": 2, "seconds": 1.0},
-])  # fmt: skip
-def test_a_description_without_fields_is_refused(tmp_path: Path, about: object) -> None:
-    save_file({"a": torch.zeros(1)}, tmp_path / CHECKPOINT, metadata={"training": json.dumps(about)})
-    with pytest.raises(InputError):
         load_checkpoint(tmp_path)
 
 

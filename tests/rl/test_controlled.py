@@ -88,23 +88,6 @@ def test_policy_loss_is_the_clipped_objective() -> None:
     assert float(found) == pytest.approx(float(-torch.minimum(one, two).mean()), rel=1e-4, abs=1e-7)
 
 
-def test_the_time_limit_ends_a_return() -> None:
-    settings = TINY.replace(steps=7, gamma=0.9, gae_lambda=1.0)
-    trainer = _trainer(settings=settings, options={"food_radius": 3.0, "share_reward": True, "horizon": 5, "n_food": 4})
-    trainer.step()
-    # All food is eaten in the first step of every episode, which ends it.
-    assert bool(trainer.buffer.done.all())
-    samples = Minibatch.from_rollout(trainer.buffer, settings, PLAIN)
-    torch.testing.assert_close(samples.returns, torch.full_like(samples.returns, 4.0))
-    trainer = _trainer(settings=settings, options={"food_radius": 1e-6, "horizon": 5})
-    trainer.step()
-    assert trainer.buffer.done[0, :, 0].nonzero().flatten().tolist() == [4]
-    samples = Minibatch.from_rollout(trainer.buffer, settings, PLAIN)
-    returns = samples.returns.unflatten(2, (7, 3))
-    assert float(returns[0, :, 4].abs().max()) == pytest.approx(0.0, abs=1e-6)
-    assert float(returns[0, :, 6].abs().min()) > 0  # the end of the rollout is not an end
-
-
 def _is_at_rest(adam: Adam) -> bool:
     """Return whether all gradients so far were 0."""
     return not any(bool(square.any()) for _, square in adam.moments)

@@ -32,12 +32,6 @@ def test_what_a_rehearsal_changes_is_restored_in_the_same_memory() -> None:
     assert [tensor.data_ptr() for tensor in tensors] == places
 
 
-def test_trainer_says_that_it_runs_eagerly(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]
-    trainer = Trainer(line, tiny)
-    trainer.step()
-    assert trainer.eager is not None
-
-
 WAITING = ("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "equal", "unique", "lift_fresh", "bincount")
 
 

@@ -13,11 +13,10 @@ from safetensors.torch import load_file
 import graphsnd as gs
 import graphsnd.rl.dico as control_module
 from graphsnd import InputError
-from graphsnd.control import ControlledTeam, State, audit, audit_error, tracking_error
+from graphsnd.control import ControlledTeam, audit, audit_error, tracking_error
 from graphsnd.control.measurement import measure_points
-from graphsnd.designs import Complete
+from graphsnd.designs.design import Complete
 from graphsnd.rl import PRESETS, Trainer, train
-from graphsnd.rl.checkpoint import load_checkpoint, save_checkpoint
 from graphsnd.rl.cuda import Stopwatch
 from graphsnd.rl.dico import DiversityControl, choose_observations, fill_up, find_positions
 from graphsnd.rl.log import read_rows, run_folder
@@ -136,31 +135,12 @@ def test_neighbours_are_those_of_the_last_rollout() -> None:
     assert not torch.equal(first.starts, now.starts)
 
 
-def test_groups_of_one_design_have_neighbours_of_their_own() -> None:
-    trainers = [control_task(4, (0.1,), ("knn:2",), (0, 3), settings=TINY).make_trainer() for _ in range(2)]
-    control = _control(trainers[0])
-    [group] = control.groups
-    runs = [dataclasses.replace(group.controller, target=target) for target in group.controller.target.split(1)]
-    control.groups = [dataclasses.replace(group, controller=runs[i], rows=slice(i, i + 1)) for i in (0, 1)]
-    control.states = [each.initial() for each in runs]
-    rows = [trainer.step() for trainer in trainers]
-    assert [row.estimate for row in rows[0]] == pytest.approx([row.estimate for row in rows[1]], rel=1e-6)
-
-
 def test_chosen_observations_are_distinct_and_spread() -> None:
     for samples, agents, count in ((7, 3, 5), (7, 3, 14), (4, 5, 99)):
         sample, agent = choose_observations(samples, agents, count, torch.device("cpu"))
         pairs = set(zip(sample.tolist(), agent.tolist(), strict=True))
         assert len(pairs) == len(sample) == min(count, samples * agents)
         assert agent.bincount(minlength=agents).max() - agent.bincount(minlength=agents).min() <= 2
-
-
-def test_states_are_kept_by_arm() -> None:
-    trainer = control_task(4, (0.1,), ("complete", "bernoulli:0.5", "agents:2", "knn:2"), settings=TINY).make_trainer()
-    rows = trainer.step()
-    assert [row.arm for row in rows] == ["complete", "bernoulli:0.5", "agents:2", "knn:2"]
-    assert all(isinstance(state, State) and bool(state.initialized.all()) for state in _control(trainer).states)
-    assert len({round(row.estimate, 9) for row in rows}) == 4
 
 
 def test_arms_of_neighbours_are_audited_by_what_they_hold_too() -> None:
@@ -175,7 +155,7 @@ def test_arms_of_neighbours_are_audited_by_what_they_hold_too() -> None:
     # Once more from the buffer, one observation at a time.
     buffer = trainer.buffer
     seen = buffer.observations[1].flatten(0, 1)
-    sample, agent = control._audited(buffer)
+    sample, agent = control._audited(buffer.observations)
     team, values = control.policy.controlled.team(1, control.policy.scale[1]), []
     for s, a in zip(sample.tolist(), agent.tolist(), strict=True):
         graph = gs.graphs.knn(seen[s, :, :2], 2)
@@ -235,38 +215,6 @@ def test_the_audit_is_snd_of_the_team_that_acts() -> None:
     full = float(gs.snd(team.evaluate(rows)).detach())
     assert row.audit == pytest.approx(full, rel=0.1)  # of 30 of 72 observations
     assert team.agents == 4
-
-
-def test_resumed_training_gives_the_same_bits(tmp_path: Path) -> None:
-    straight = TASK.make_trainer()
-    for _ in range(4):
-        expected = straight.step()
-    half = train(dataclasses.replace(TASK, settings=TINY.replace(iterations=2)), tmp_path)
-    assert half.finished
-    with pytest.raises(InputError, match="without a checkpoint"):
-        train(TASK, tmp_path)
-    whole = train(TASK, tmp_path, resume=True)
-    rows = read_rows(tmp_path)
-    assert [row.iteration for row in rows] == [i for i in range(1, 5) for _ in range(8)]
-    for found, one in zip(rows[-8:], expected, strict=True):
-        for name in ("reward", "estimate", "scale", "audit", "value_loss"):
-            assert getattr(found, name) == getattr(one, name)
-    mine = straight.tensors()
-    assert all(torch.equal(part, mine[name]) for name, part in whole.trainer.tensors().items())
-
-
-def test_a_checkpoint_of_another_task_is_refused(tmp_path: Path) -> None:
-    trainer = TASK.make_trainer()
-    save_checkpoint(tmp_path, TASK, trainer)
-    assert load_checkpoint(tmp_path).task == TASK
-    other = dataclasses.replace(TASK, seeds=(0, 4))
-    with pytest.raises(InputError, match="another seeds"):
-        train(other, tmp_path, resume=True)
-    with pytest.raises(InputError, match="checkpoint"):
-        dataclasses.replace(TASK, agents=5).make_trainer().load(load_checkpoint(tmp_path).tensors, 0)
-    (tmp_path / "checkpoint.safetensors").write_bytes(b"no")
-    with pytest.raises(InputError, match="whole"):
-        load_checkpoint(tmp_path)
 
 
 def test_discrete_actions_are_controlled_in_logits() -> None:
@@ -349,15 +297,15 @@ def test_neighbours_in_simple_spread_are_those_in_the_plane() -> None:
         control.policy.controlled.team(0, control.policy.scale[0]),
         trainer.buffer.observations[0].flatten(0, 1),
     )
-    sample, agent = control._audited(trainer.buffer)
+    sample, agent = control._audited(trainer.buffer.observations)
     held = audit(team, seen[sample, agent], design="knn:1", positions=seen[sample][..., 2:4])
     assert float(control.audit_locally(trainer.buffer)[0]) == pytest.approx(float(held), rel=1e-6)
 
 
 def test_neighbours_that_nobody_sees_are_refused() -> None:
     class Blind(SimpleSpread):
-        def positions(self, state):
-            return None
+        def observe(self, state):
+            return 2 * super().observe(state)
 
     with pytest.raises(InputError, match="positions"):
         find_positions(Blind(3, 2))

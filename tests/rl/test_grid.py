@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import pickle
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import pytest
 
 from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.rl import Settings, Task, train, train_grid
-from graphsnd.rl.checkpoint import load_checkpoint, read_grid
+from graphsnd.rl.checkpoint import read_grid
 from graphsnd.rl.grid import _attempt, find_folder, run_stacks
 from graphsnd.rl.log import read_rows
 from graphsnd.rl.settings import BRIEF
@@ -55,20 +53,6 @@ def test_a_cpu_has_no_stack_that_asks_for_a_second_thread() -> None:
         assert max(sizes) == 4 or (max(sizes) + 1) * product >= BRIEF
     many = Task("navigation", 4, seeds=(0, 1), settings=Settings(threads=3))
     assert {part.settings.threads for part in cut_grid(many)} == {3}
-
-
-@pytest.mark.parametrize(
-    ("task", "options", "name"),
-    [
-        (GRID, {"stack": -1}, "stack"),
-        (GRID, {"device": "tpu"}, "device"),
-        (dataclasses.replace(GRID, seeds=(1, 1)), {}, "seeds"),
-        (dataclasses.replace(GRID, seeds=()), {}, "seeds"),
-    ],
-)
-def test_other_cuts_are_refused(task: Task, options: dict[str, Any], name: str) -> None:
-    with pytest.raises(InputError, match=f"`{name}`"):
-        cut_grid(task, **options)
 
 
 def test_stacks_are_trainings_and_their_logs_one(tmp_path: Path) -> None:
@@ -170,31 +154,10 @@ def test_what_is_left_of_an_old_attempt_is_not_taken_for_the_last(tmp_path: Path
     assert find_folder(tmp_path, "c") == tmp_path / "c"
 
 
-def test_the_settings_of_a_stack_are_whole(tmp_path: Path) -> None:
-    train_grid(GRID.with_iterations(1), tmp_path, device="cpu", stack=1)
-    task, device, parts = read_grid(tmp_path)
-    assert (task, device, [part.seeds for part in parts]) == (GRID.with_iterations(1), "cpu", [(0,), (7,), (3,)])
-    for name, part in zip("012", parts, strict=True):
-        assert load_checkpoint(tmp_path / "stacks" / name).task == part
-
-
 def test_errors_can_be_sent_to_another_process() -> None:
     for error in (InputError("name", "to be", 3, "Fix it."), MissingExtraError("package", "project")):
         copy = pickle.loads(pickle.dumps(error))
         assert (type(copy), str(copy)) == (type(error), str(error))
-
-
-def test_nothing_of_ray_is_loaded_without_the_option(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; from graphsnd.cli.app import app; "
-        "app(['train', 'navigation', '--agents', '2', '--set', 'environments=2', '--set', 'steps=4', "
-        "'--iterations', '1', '--stack', '1', '--device', 'cpu', '--out', sys.argv[1]], standalone_mode=False); "
-        "assert (Path(sys.argv[1]) / 'settings.json').is_file(); "
-        "sys.exit(any(name.partition('.')[0] == 'ray' for name in sys.modules))"
-    )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    run = subprocess.run([sys.executable, "-c", code, str(tmp_path / "out")], env=environment, check=False)
-    assert run.returncode == 0
 
 
 def test_without_ray_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

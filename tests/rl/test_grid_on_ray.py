@@ -11,11 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-import graphsnd as gs
 from graphsnd.errors import InputError
-from graphsnd.estimation import SndAccumulator
 from graphsnd.rl import Settings, Task, train
 from graphsnd.rl.grid import run_stacks
 from graphsnd.rl.log import read_rows
@@ -83,41 +80,6 @@ def test_stacks_of_the_paper(cluster: Any, tmp_path: Path) -> None:
     first, second = (tmp_path / f"{name}-out" / "control/a/first" for name in ("one", "ray"))
     assert numbers(first) == numbers(second)
     assert (first / "actions.json").read_text() == (second / "actions.json").read_text()
-
-
-def collect(policies: Sequence[torch.nn.Module], batches: Sequence[torch.Tensor]) -> dict[str, Any]:
-    """Return the sums of one rollout worker."""
-    accumulator = SndAccumulator(len(policies))
-    for batch in batches:
-        accumulator.update(gs.evaluate(policies, batch))
-    return accumulator.state()
-
-
-def test_rollout_workers_add_up_to_the_same_bits_in_any_order(cluster: Any) -> None:
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        policies = [torch.nn.Linear(6, 2) for _ in range(5)]
-        # Whole numbers have exact products, so that a network's answer does not depend on its batch either.
-        observations = torch.randint(-4, 5, (300, 6)).float()
-        for policy in policies:
-            policy.load_state_dict({name: (8 * part).round() / 8 for name, part in policy.state_dict().items()})
-    whole = SndAccumulator.from_state(collect(policies, [observations])).compute().value
-    weights = [(policy.weight.detach().double(), policy.bias.detach().double()) for policy in policies]
-    answers = [observations.double() @ weight.T + bias for weight, bias in weights]
-    pairs = [float((answers[i] - answers[j]).norm(dim=-1).mean()) for i in range(5) for j in range(i)]
-    assert whole == pytest.approx(sum(pairs) / 10, rel=1e-6)
-    chance, remote = random.Random(3), ray.remote(num_cpus=1, max_retries=3)(collect)
-    for workers in (1, 3, 7):
-        cuts = sorted(chance.sample(range(1, 300), 2 * workers - 1))
-        batches = list(torch.tensor_split(observations, cuts))
-        chance.shuffle(batches)
-        pending = [remote.remote(policies, batches[place::workers]) for place in range(workers)]
-        merged = SndAccumulator(5)
-        while pending:
-            (done,), pending = ray.wait(pending)
-            merged = SndAccumulator.merge(SndAccumulator.from_state(ray.get(done)), merged)
-        assert merged.observations == 300
-        assert merged.compute().value == whole
 
 
 def compare(folder: Path, reference: Path, runs: int, iterations: int) -> None:

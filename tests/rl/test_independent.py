@@ -138,25 +138,6 @@ def test_threads_do_not_change_the_gradient(monkeypatch: pytest.MonkeyPatch) -> 
         assert all(map(torch.equal, found[threads], found[1]))
 
 
-def test_brief_products_of_a_rollout_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    trainer, threads = _trainer(Navigation(3, 4)), []
-    monkeypatch.setattr(trainer, "rollout", lambda: threads.append(torch.get_num_threads()))
-    with limit_threads(2):
-        trainer.step(measure=False)
-        trainer.acts_briefly = False
-        trainer.step(measure=False)
-        assert torch.get_num_threads() == 2
-    assert threads == [1, 2]
-
-
-def test_tanh_normal_policies_learn_too() -> None:
-    trainer = _trainer(Navigation(3, 4), policy="tanh-normal")
-    before = _parameters(trainer)
-    _update(trainer)
-    assert bool(torch.isfinite(_parameters(trainer)).all())
-    assert bool((_parameters(trainer) != before).any(-1).all())
-
-
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 def test_a_central_critic_gives_the_team_the_value_of_a_plain_loop(activation: str) -> None:
     """Neuron by neuron in float64, on the observations of all agents side by side."""
@@ -221,15 +202,6 @@ def test_the_gradient_of_a_central_critic_is_that_of_the_mean_error_of_all_agent
             assert found == pytest.approx(trainer.settings.value_coefficient * slope, rel=1e-3, abs=1e-5)  # type: ignore[attr-defined]
 
 
-def test_stacked_runs_with_central_critics_learn_as_they_would_alone() -> None:
-    settings = Settings(steps=10, environments=4, minibatch=16, hidden=(8, 8), critic="central", diversity_every=0)
-    both, alone = (Trainer(Navigation(3, 4), settings, seeds=seeds) for seeds in ((0, 1), (1,)))
-    for trainer in (both, alone):
-        trainer.step()
-    for name in ("policy", "critic"):
-        torch.testing.assert_close(both.tensors()[name][1], alone.tensors()[name][0], rtol=1e-4, atol=1e-6)
-
-
 def test_a_central_critic_has_a_norm_of_its_own() -> None:
     """However large the critic's gradient is, actors take the same steps."""
     one, two = (_trainer(Navigation(3, 4), critic="central", value_coefficient=v) for v in (0.5, 5e6))
@@ -239,14 +211,3 @@ def test_a_central_critic_has_a_norm_of_its_own() -> None:
         samples = Minibatch.from_rollout(trainer.buffer, trainer.settings, trainer.policy.engine)
         _learner(trainer).learn(samples.take(index, trainer.policy.engine))
     assert torch.equal(_learner(one).policy.flat, _learner(two).policy.flat)
-
-
-def test_an_agents_rewards_reach_the_others_through_a_central_critic_only() -> None:
-    """In the first update actors learn from values that were given before; those of the next rollout differ."""
-    one, two = (_trainer(Navigation(3, 4), critic="central") for _ in range(2))
-    two.buffer.rewards[0, :, :, 1] *= 50
-    _update(one)
-    _update(two)
-    same = (_learner(one).policy.flat == _learner(two).policy.flat).all(-1)
-    assert same.tolist() == [[True, False, True], [True, True, True]]
-    assert (_learner(one).critic.flat == _learner(two).critic.flat).all(-1).tolist() == [[False], [True]]

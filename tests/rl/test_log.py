@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphsnd import InputError
-from graphsnd.rl.log import METRICS, CsvLog, Row, check_complete, read_rows, read_whole_rows
+from graphsnd.errors import InputError, MissingExtraError
+from graphsnd.rl import Settings, Task, train
+from graphsnd.rl.log import LOGGERS, METRICS, CsvLog, Row, RunLoggers, check_complete, read_rows
 
 
 def row(iteration: int, seed: int = 0, **changes: object) -> Row:
@@ -81,7 +86,6 @@ def test_a_cut_last_line_is_left_out_and_a_damaged_one_is_named(tmp_path: Path) 
         path.write_bytes(whole[:third] + damage + whole[third + 2 :])
         with pytest.raises(InputError, match="line 4 of"):
             read_rows(tmp_path)
-        assert [r.iteration for r in read_whole_rows(tmp_path)] == [1, 2]
     for other in (b"", b"\n", b"\xff\xfe\x00" * 99, whole[:20]):
         path.write_bytes(other)
         with pytest.raises(InputError, match="other columns"):
@@ -107,3 +111,77 @@ def test_every_iteration_of_every_run_must_be_there(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=lack):
             check(wrong, 3)
+
+
+SMALL = Settings(steps=4, environments=2, iterations=3, diversity_every=2)
+
+
+def trained(folder: Path, kind: str) -> list[Row]:
+    """Train two seeds in two parts, and return the rows of the second seed."""
+    task = Task("navigation", 2, seeds=(0, 7), settings=SMALL)
+    train(task.with_iterations(2), folder, loggers=[kind])
+    train(task, folder, loggers=[kind], resume=True)
+    return [row for row in read_rows(folder) if row.seed == 7]
+
+
+def test_tensorboard(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    rows = trained(tmp_path, "tensorboard")
+    events = EventAccumulator(str(tmp_path / "tensorboard" / "seed-7"))
+    events.Reload()
+    assert [e.step for e in events.Scalars("reward")] == [1, 2, 3]
+    assert [e.value for e in events.Scalars("reward")] == pytest.approx([row.reward for row in rows], rel=1e-6)
+    assert [e.step for e in events.Scalars("snd")] == [row.iteration for row in rows if row.snd is not None]
+
+
+def test_a_logger_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task("navigation", 2, settings=SMALL)
+    closed: list[str] = []
+
+    def broken(folder: Path, name: str, after: int) -> Any:
+        def log(numbers: object, step: int) -> None:
+            if step == 2:
+                raise ConnectionResetError
+
+        return log, lambda: closed.append(name)
+
+    monkeypatch.setitem(LOGGERS, "wandb", broken)
+    with pytest.raises(ConnectionResetError):
+        train(task, tmp_path / "parts", loggers=["wandb"])
+    assert [row.iteration for row in read_rows(tmp_path / "parts")] == [1, 2]
+    assert train(task, tmp_path / "parts", resume=True).finished
+    train(task, tmp_path / "whole")
+    rewards = [[row.reward for row in read_rows(tmp_path / name)] for name in ("parts", "whole")]
+    assert rewards[0] == rewards[1]
+    assert closed == ["seed-0"]
+
+
+def test_wandb_goes_on_with_the_run_of_each_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[dict[str, Any]] = []
+    logged: dict[str, dict[int, float]] = {"seed-0": {}, "seed-7": {}}
+
+    def init(**options: Any) -> SimpleNamespace:
+        begun.append(options)
+        rewards = logged[options["name"]]
+        return SimpleNamespace(log=lambda row, step: rewards.update({step: row["reward"]}), finish=lambda: None)
+
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init))  # type: ignore[arg-type]
+    rows = trained(tmp_path, "wandb")
+    assert logged["seed-7"] == {row.iteration: row.reward for row in rows}
+    assert [each["id"] for each in begun[:2]] == [each["id"] for each in begun[2:]]
+    assert {each["group"] for each in begun} == {tmp_path.name}
+
+
+@pytest.mark.parametrize("kind", LOGGERS)
+def test_a_missing_package_is_named(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, kind, None)
+    with pytest.raises(MissingExtraError, match=f"pip install {kind}"), ExitStack() as stack:
+        RunLoggers([kind], tmp_path, ["seed-0"], stack, after=0)
+
+
+def test_an_unknown_one_is_refused_before_training(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Did you mean wandb"):
+        train(Task("navigation", 2, settings=SMALL), tmp_path / "new", loggers=["wandbb"])
+    assert not (tmp_path / "new").exists()

@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,19 +55,6 @@ def test_the_system_may_end_a_training_that_saves_first(tmp_path: Path, number: 
     assert train(TASK, tmp_path, resume=True).finished
 
 
-def test_what_is_ignored_stays_ignored() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
-    try:
-        with interruptible() as stop:
-            os.kill(os.getpid(), signal.SIGHUP)
-            assert not stop()
-            os.kill(os.getpid(), signal.SIGTERM)
-            os.kill(os.getpid(), signal.SIGTERM)
-            assert stop() == signal.SIGTERM
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
 def test_a_folder_that_another_process_writes_to_is_refused(tmp_path: Path) -> None:
     with hold_lock(tmp_path / LOCK):
         with pytest.raises(InputError, match="no other process writes to"):
@@ -76,18 +62,6 @@ def test_a_folder_that_another_process_writes_to_is_refused(tmp_path: Path) -> N
         assert [path.name for path in tmp_path.iterdir()] == [LOCK]
     assert train(TASK, tmp_path).finished
     assert load_checkpoint(tmp_path).iteration == 8
-
-
-def test_it_can_be_resumed_before_its_first_interval(tmp_path: Path) -> None:
-    def crash(rows: object) -> None:
-        raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        train(TASK, tmp_path, on_row=crash)
-    with hold_lock(tmp_path / LOCK):  # is free
-        pass
-    assert train(TASK, tmp_path, resume=True).finished
-    assert len(read_rows(tmp_path)) == 8
 
 
 @pytest.fixture
@@ -111,17 +85,6 @@ def test_threads_go_by_the_size_of_the_largest_product_unless_set() -> None:
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_threads_are_set_while_training_and_restored(tmp_path: Path) -> None:
-    during = []
-    for threads in (0, 2, 3):
-        task = dataclasses.replace(TASK, settings=TASK.settings.replace(threads=threads))
-        train(task, tmp_path / str(threads), on_row=lambda rows: during.append(torch.get_num_threads()))
-        assert torch.get_num_threads() == 2
-    assert during == [1] * 8 + [2] * 8 + [3] * 8
-    assert load_checkpoint(tmp_path / "3").task.settings.threads == 3  # so a resumption has them too
-
-
-@pytest.mark.usefixtures("two_threads")
 def test_a_resumed_training_has_the_threads_it_began_with(tmp_path: Path) -> None:
     large = dataclasses.replace(TASK, settings=TASK.settings.replace(hidden=(2048,), iterations=1))
     assert train(large, tmp_path).threads == load_checkpoint(tmp_path).threads == 2
@@ -136,28 +99,3 @@ def test_a_second_ctrl_c_interrupts_at_once() -> None:
         assert stop()
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
-
-
-def test_other_threads_cannot_be_interrupted() -> None:
-    found = []
-
-    def work() -> None:
-        with interruptible() as stop:
-            found.append(stop())
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert found == [False]
-
-
-def test_checkpoints_come_at_their_interval(tmp_path: Path) -> None:
-    seen = []
-
-    def report(rows: object) -> None:
-        path = tmp_path / "checkpoint.safetensors"
-        seen.append(load_checkpoint(tmp_path).iteration if path.exists() else 0)
-
-    train(TASK, tmp_path, checkpoint_every=3, on_row=report)
-    assert seen == [0, 0, 0, 3, 3, 3, 6, 6]
-    assert load_checkpoint(tmp_path).iteration == 8

@@ -34,7 +34,7 @@ def test_the_buffer_tells_what_the_world_did(line, tiny: Settings) -> None:  # t
     _roll(trainer)
     m = trainer.buffer
     places, step = m.observations[..., 0], m.observations[..., 1]
-    moved = 0.3 * (2 * m.actions[..., 0]).clamp(-2, 2)  # the world's range is [-2, 2]
+    moved = 0.6 * m.actions[..., 0].clamp(-1, 1)
     torch.testing.assert_close(m.rewards, moved)
     after = places + moved
     torch.testing.assert_close(m.terminated, after[..., 0] > 1)

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from graphsnd import InputError
-from graphsnd.rl import PRESETS, Settings, Task
-from tests.training import control_settings, control_task
+from graphsnd.rl import PRESETS, Settings
+from tests.training import control_settings
 
 
 def test_the_preset_of_100_agents_is_the_papers_table() -> None:
@@ -30,17 +27,6 @@ def test_the_preset_of_100_agents_is_the_papers_table() -> None:
 def test_bad_values_are_named(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"`{name}`"):
         Settings(**{name: value})
-
-
-def test_numbers_of_numpy_are_written_to_json() -> None:
-    settings = control_settings(
-        steps=np.int64(3), gamma=np.float32(0.5), hidden=[np.int32(8)], bounds=[0.5, np.int8(2)]
-    )  # type: ignore[arg-type]
-    task = control_task(np.int64(4), [np.float64(0.25), 1], seeds=[np.uint8(7)], settings=settings)  # type: ignore[arg-type]
-    saved = json.loads(json.dumps(task.to_dict()))
-    assert (saved["agents"], saved["target"], saved["seeds"]) == (4, [0.25, 1.0], [7])
-    assert (settings.hidden, settings.bounds, saved["settings"]["gamma"]) == ((8,), (0.5, 2.0), 0.5)
-    assert Task.from_dict(saved, Path("x")) == task
 
 
 def test_one_sample_has_no_standard_deviation() -> None:

@@ -48,9 +48,3 @@ def test_presets_make_worlds(name: str) -> None:
     found = PRESETS[name]
     world = parse_world(found.world, found.agents, found.settings.environments, **found.options)
     assert world.agents == found.agents
-
-
-@pytest.mark.parametrize("name", ["agents", "environments", "device"])
-def test_options_of_the_training_are_none_of_the_world(name: str) -> None:
-    with pytest.raises(InputError, match=f"'{name}'"):
-        Task("navigation", 3, {name: 2}).make_world("cpu")

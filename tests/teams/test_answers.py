@@ -12,8 +12,6 @@ from torch import distributions as D
 
 import graphsnd as gs
 from graphsnd.teams import as_team
-from graphsnd.teams.answers import tensors_of, with_tensors
-from graphsnd.teams.policies import Unroll
 
 FEATURES, AGENTS = 3, 4
 ROWS = torch.randn(30, FEATURES, generator=torch.Generator().manual_seed(1))
@@ -89,37 +87,6 @@ def test_policies_that_answer_in_parts(form: str) -> None:
     assert sampled.guaranteed  # total variation is at most 1, and so is a mean of it
 
 
-def test_gradients_reach_the_policies() -> None:
-    policies = make(FORMS["dict"])
-    gs.snd(gs.evaluate(policies, ROWS)).backward()
-    for policy in policies:
-        assert policy.layer.weight.grad.abs().sum() > 0  # type: ignore[operator, union-attr]
-
-
-def test_one_module_for_all_agents() -> None:
-    policies = make(FORMS["joint"])
-    stacked = lambda rows: FORMS["dict"](  # noqa: E731
-        *torch.stack([policy.layer(rows) for policy in policies], dim=-2).split([2, 3], dim=-1)  # type: ignore[operator, union-attr]
-    )
-    assert gs.snd(gs.evaluate(stacked, ROWS)).item() == pytest.approx(by_hand(policies, ROWS), rel=1e-5)
-    estimate = gs.measure(stacked, ROWS, design="agents:4")
-    assert estimate.value == pytest.approx(by_hand(policies, ROWS), rel=1e-5)
-
-
-def test_one_policy_for_all_is_exactly_zero() -> None:
-    policy = make(FORMS["dict"])[0]
-    assert gs.snd(gs.evaluate([policy] * AGENTS, ROWS)) == 0
-    assert gs.measure([policy] * AGENTS, ROWS, design="matching").value == 0
-
-
-def test_unrolled_sequences() -> None:
-    policies = make(FORMS["dict"])
-    rolled = [Unroll(lambda o, h, net=policy: (net(o + h), h + o), 0.0) for policy in policies]
-    sequences = ROWS.reshape(5, 6, FEATURES)
-    behavior = gs.evaluate(rolled, sequences, whole=True)
-    assert gs.snd(behavior).item() == pytest.approx(by_hand(policies, sequences.cumsum(0).flatten(0, 1)), rel=1e-5)
-
-
 def test_a_value_beside_the_action_is_not_taken_for_a_scale() -> None:
     nets = [(nn.Linear(FEATURES, 2), nn.Linear(FEATURES, 1)) for _ in range(AGENTS)]
     critics = [lambda o, a=actor, c=critic: (a(o), c(o).abs()) for actor, critic in nets]
@@ -167,17 +134,3 @@ def test_actions_of_several_dimensions() -> None:
     assert gs.snd(gs.evaluate(nets, ROWS)).item() == expected
     assert gs.snd(gs.evaluate(nets, ROWS.reshape(5, 6, FEATURES))).item() == expected
     assert gs.measure(nets, ROWS, design="agents:4").value == expected
-
-
-def test_the_tensors_of_nested_parts_go_back_to_where_they_came_from() -> None:
-    inner = gs.Joint(
-        {"b": gs.Gaussian(torch.zeros(5, 2, 3), torch.ones(3)), "c": gs.Deterministic(torch.ones(5, 2, 1))}
-    )
-    behavior = gs.Joint({"a": gs.Deterministic(torch.zeros(5, 2, 4)), "inner": inner})
-    made = with_tensors(behavior, [tensor[:3] + 1 for tensor in tensors_of(behavior)], validate=True)
-    assert isinstance(made, gs.Joint)
-    assert (made.batch_shape, made.agents, list(made.parts)) == ((3,), 2, ["a", "inner"])
-    found, expected = tensors_of(made), tensors_of(behavior)
-    assert len(found) == len(expected) == 4
-    for one, two in zip(found, expected, strict=True):
-        assert torch.equal(one, two[:3] + 1)

@@ -54,8 +54,7 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
     ("team", lambda agents: gs.evaluate(lambda o: torch.zeros(30, 3, 2), ROWS, agents=agents), [5]),
     ("team", lambda policy: gs.evaluate(policy, torch.randn(4, 3)), [lambda o: torch.ones(4, len(o), 2)]),
     ("team", lambda answer: as_team([torch.sin, answer]).partial(torch.ones(5, 4), torch.tensor([[0, 1]] * 5)), [
-        lambda o: o[:-1], lambda o: o[:, 0], lambda o: o.argmax(-1), lambda o: o.unsqueeze(1), lambda o: o[..., :2],
-        lambda o: (o, 1.0),
+        lambda o: o[:-1], lambda o: o.unsqueeze(1), lambda o: (o, 1.0),
     ]),
     ("actions", lambda policy: gs.evaluate([LINEAR, policy], ROWS), [lambda o: LINEAR(o) * torch.nan]),
     ("actions", lambda policy: as_team([policy]).partial(ROWS, torch.zeros(30, 1).long()), [lambda o: o * torch.nan]),
@@ -63,8 +62,6 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
         [[0.0, 1.0]], None, torch.tensor(1.0), np.array(["a"]), torch.zeros(0, FEATURES), torch.zeros(3, FEATURES + 1),
         np.zeros((30, FEATURES)),
     ]),
-    ("observations", lambda team: gs.measure(team), [[np.zeros((5, 2))] * 2]),
-    ("behavior", lambda team: gs.measure(team), ["team.npz"]),
     ("observations", lambda given: StackedTeam(NETWORK, CategoricalHead(3)).evaluate(given), [torch.zeros(3, 5)]),
     ("agents", partial, [
         torch.zeros(3).long(), torch.zeros(3, 0).long(), torch.zeros(3, 2), [[0]] * 3, torch.zeros(2, 2).long(),
@@ -87,7 +84,6 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
     ("weights", lambda last: StackedMLP([torch.zeros(2, 3, 4), last], [torch.zeros(2, 1, 4), torch.zeros(2, 1, 1)]), [
         torch.zeros(2, 3, 1),
     ]),
-    ("weights", lambda biases: StackedMLP([torch.zeros(2, 3, 4)], biases), [[]]),
     ("biases", lambda biases: StackedMLP([torch.zeros(2, 3, 4)], biases), [[torch.zeros(2, 4)]]),
     ("network", lambda network: StackedTeam(network, CategoricalHead(4)), [NETWORK, create(batch=(2, 4))]),
     ("head", lambda head: StackedTeam(NETWORK, head), [GaussianHead(3)]),

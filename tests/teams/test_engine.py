@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import graphsnd as gs
-from graphsnd.teams import StackedMLP
 from graphsnd.teams.engine import PLAIN, split_requests, tanh_
 
 
@@ -53,29 +52,6 @@ def test_requests_are_answered_one_by_one(requests: int) -> None:
     slopes = [torch.autograd.grad(each.square().sum(), weights) for each in (found, expected)]
     for one, two in zip(*slopes, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
-
-
-def test_a_call_makes_one_gradient_of_all_weights() -> None:
-    network = StackedMLP.create((40,), (3, 5, 2), generator=torch.Generator().manual_seed(0))
-    networks = torch.cat([torch.arange(40), torch.arange(9), torch.zeros(130, dtype=torch.int64)])  # of four widths
-    inputs, rows = torch.randn(7, 3, generator=torch.Generator().manual_seed(1)), torch.arange(len(networks)) % 7
-    outputs = PLAIN.run_requests(inputs, networks, rows, *network.flat(), "tanh")
-    steps, found = [outputs.grad_fn], set()
-    while steps:
-        step = steps.pop()
-        found.add(step)
-        steps += [following for following, _ in step.next_functions if following not in {*found, None}]
-    kinds = [step.name() for step in found]
-    assert kinds.count("IndexSelectBackward0") == 4 + 1  # of each layer's weights and biases, and of the answers
-    assert "SliceBackward0" not in kinds
-
-
-def test_without_requests_there_is_nothing() -> None:
-    weights, biases = _networks(4, (3, 5, 2))
-    found = PLAIN.run_requests(
-        torch.randn(7, 3), torch.full((6,), 4), torch.zeros(6, dtype=torch.int64), weights, biases, "tanh"
-    )
-    assert torch.equal(found, torch.zeros(6, 2))
 
 
 @pytest.mark.parametrize("wanted", [False, True])

@@ -102,63 +102,9 @@ def test_one_distribution_of_the_whole_team(inner: int, observations: torch.Tens
     torch.testing.assert_close(*map(gs.snd, squashed))
 
 
-def test_layout_of_the_observations_does_not_matter(observations: torch.Tensor, weights: torch.Tensor) -> None:
-    for team in ([linear(w) for w in weights], Stacked(weights)):
-        grid = gs.evaluate(team, observations)
-        flat = gs.evaluate(team, observations.reshape(-1, FEATURES))
-        assert (grid.batch_shape, flat.batch_shape) == ((6, 5), (30,))
-        torch.testing.assert_close(gs.pairwise(grid), gs.pairwise(flat))
-
-
-def test_one_observation(weights: torch.Tensor) -> None:
-    behavior = gs.evaluate([linear(w) for w in weights], torch.ones(FEATURES))
-    assert (behavior.agents, behavior.observations) == (N, 1)
-
-
-def test_gradient_reaches_the_policies(observations: torch.Tensor, weights: torch.Tensor) -> None:
-    team = [linear(w) for w in weights]
-    gs.snd(gs.evaluate(team, observations)).backward()
-    assert all(p.grad is not None and p.grad.abs().max() > 0 for module in team for p in module.parameters())
-
-
 def test_identical_policies(observations: torch.Tensor, weights: torch.Tensor) -> None:
     policy = linear(weights[0])
     assert gs.snd(gs.evaluate([policy] * 4, observations)) == 0
-
-
-@pytest.mark.parametrize("share_params", [False, True])
-def test_torchrl_multi_agent_mlp(share_params: bool, observations: torch.Tensor) -> None:
-    modules = pytest.importorskip("torchrl.modules")
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        mlp = modules.MultiAgentMLP(
-            n_agent_inputs=FEATURES,
-            n_agent_outputs=ACTIONS,
-            n_agents=N,
-            centralized=False,
-            share_params=share_params,
-            depth=1,
-        )
-    behavior = gs.evaluate(mlp, observations, agents=N)
-    assert (behavior.agents, behavior.batch_shape) == (N, (6, 5))
-    # As a rollout would: the network sees one observation for each agent, and agent i's answer is row i.
-    for o, answer in zip(observations.reshape(-1, FEATURES), behavior.actions.reshape(-1, N, ACTIONS), strict=True):
-        torch.testing.assert_close(mlp(o.expand(N, FEATURES)), answer)
-    assert bool(gs.snd(behavior) == 0) == share_params
-
-
-def test_squashed_is_passed_on(observations: torch.Tensor, weights: torch.Tensor) -> None:
-    def policy(weight: torch.Tensor):  # type: ignore[no-untyped-def]
-        return lambda o: D.TransformedDistribution(D.Normal(o @ weight, 0.3), [D.TanhTransform()])
-
-    team = [policy(w) for w in weights]
-    assert isinstance(gs.evaluate(team, observations), gs.Quantiles)
-    before = gs.evaluate(team, observations, squashed=False)
-    expected = gs.evaluate([lambda o, w=w: (o @ w, 0.3) for w in weights], observations)
-    torch.testing.assert_close(gs.pairwise(before), gs.pairwise(expected))
-
-
-LINEAR = nn.Linear(FEATURES, ACTIONS)
 
 
 def test_a_dict_of_policies_keeps_its_names(observations: torch.Tensor, weights: torch.Tensor) -> None:
@@ -228,14 +174,6 @@ def test_encoded_answers() -> None:
     drawn = gs.draw_samples(policies, prompts, samples=2, encode=lambda answers: torch.tensor(encode(answers)))
     assert drawn.samples.shape == (3, 2, 2, 1)
     assert float(gs.snd(drawn)) == 1
-
-
-def test_modules_in_containers_of_torch() -> None:
-    modules = {"a": nn.Linear(2, 1), "b": nn.Linear(2, 1)}
-    drawn = gs.draw_samples(nn.ModuleDict(modules), torch.ones(4, 2), samples=2)  # type: ignore[arg-type]
-    assert drawn.names == ("a", "b")
-    listed = gs.draw_samples(nn.ModuleList(modules.values()), torch.ones(4, 2), samples=2)  # type: ignore[arg-type]
-    assert torch.equal(drawn.samples, listed.samples)
 
 
 def test_policies_may_answer_with_samples_of_their_own() -> None:

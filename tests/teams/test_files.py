@@ -84,13 +84,9 @@ def rewrite(folder: Path, **changes: Any) -> None:
     "changes",
     [
         {"version": 2}, {"format": "other"}, {"agents": 8}, {"agents": "three"}, {"agents": 10**20}, {"agents": -1},
-        {"agents": None}, {"sizes": [4, 8, 5, 2]}, {"sizes": [4, 8, 6]}, {"sizes": [4, 8, 6, 2, 2]}, {"sizes": None},
-        {"sizes": "words"}, {"sizes": ["a", "b"]}, {"sizes": [10**20, 2]}, {"sizes": []}, {"about": 3},
-        {"activation": "gelu"}, {"activation": [1]}, {"head": "gaussian"}, {"head": {"name": "gaussian"}},
-        {"head": {"name": "beta", "actions": 2}}, {"head": {"name": "categorical", "actions": 2}},
-        {"head": {"name": "gaussian", "actions": 2, "mean": "tanh", "colour": 1}},
-        {"head": {"name": "gaussian", "actions": 10**12}}, {"head": {"name": "gaussian", "actions": 2, "mean": []}},
-        {"head": {"name": ["gaussian"], "actions": 2}}, {"names": ["one"]},
+        {"sizes": [4, 8, 5, 2]}, {"sizes": [4, 8, 6]}, {"sizes": None}, {"sizes": [10**20, 2]}, {"about": 3},
+        {"activation": "gelu"}, {"head": {"name": "gaussian"}}, {"head": {"name": "categorical", "actions": 2}},
+        {"head": {"name": "gaussian", "actions": 10**12}}, {"names": ["one"]},
     ],
     ids=str,
 )  # fmt: skip
@@ -170,15 +166,6 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = CliRunner().invoke(app, [*words[:-1], "--html", "page.html"])
     assert result.exit_code == 0, result.output
     assert "b/policy" in (tmp_path / "page.html").read_text()
-
-
-def test_a_state_dict_that_torch_completes_is_read(tmp_path: Path) -> None:
-    network = networks(1)[0]
-    state = network.state_dict()
-    del state["1.num_batches_tracked"]  # which torch did not have before 0.4.1
-    torch.save(dict(state), tmp_path / "a.pt")
-    team = Team.load(tmp_path, policy=make)
-    assert torch.equal(team.evaluate(ROWS).actions[:, 0], network(ROWS))  # type: ignore[attr-defined]
 
 
 class Evil:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 import graphsnd as gs
 from graphsnd.teams import as_team
-from graphsnd.teams.parts import Part, Parts
 from graphsnd.teams.policies import PoliciesTeam
 
 N = 20
@@ -86,27 +84,6 @@ def test_observations_by_agent_are_pooled() -> None:
     assert estimate.value == pytest.approx(by_hand(modules, rows), rel=1e-5)
 
 
-class Remembering(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.gru = nn.GRU(3, 2)
-
-    def forward(self, seen: dict[str, Tensor]) -> Tensor:
-        return self.gru(torch.cat([seen["speed"], seen["kind"].unsqueeze(-1)], -1))[0]
-
-
-def test_recurrent_policies_of_several_parts() -> None:
-    torch.manual_seed(0)
-    modules, rows = [Remembering() for _ in range(3)], scenes(7, 4)
-    del rows["camera"]
-    with torch.no_grad():
-        answers = [torch.stack([policy({key: part[:, [b]] for key, part in rows.items()}) for b in range(4)]).double()
-                   for policy in modules]  # fmt: skip
-    expected = np.mean([float((one - other).norm(dim=-1).mean()) for one, other in combinations(answers, 2)])
-    team = as_team(modules, whole=True, feature_dims={"kind": 0, "speed": 1})
-    assert gs.measure(team, rows).value == pytest.approx(expected, rel=1e-5)
-
-
 def test_gradients_and_precision_pass() -> None:
     speed = torch.full((6, 2), 1 / 3, dtype=torch.float64, requires_grad=True)
     policies = [lambda seen, k=k: k * seen["speed"] + seen["kind"].unsqueeze(-1) for k in range(3)]
@@ -115,17 +92,3 @@ def test_gradients_and_precision_pass() -> None:
     assert float(value.detach()) == pytest.approx(4 / 3 * 2**0.5 / 3, rel=1e-15)
     value.backward()
     torch.testing.assert_close(speed.grad, torch.full_like(speed, 4 / 3 / 2**0.5 / 6).detach())
-
-
-def test_joining_is_undone() -> None:
-    inner = Parts({0: Part(2), 1: Part(0)})
-    inner.ordered = True
-    parts = Parts({"it": inner, "that": Part((3, 2, 2), torch.uint8)})
-    pixels = torch.arange(60, dtype=torch.uint8).reshape(5, 2, 2, 3)  # channels last
-    given = {"it": (torch.randn(5, 2, 3), torch.arange(5)), "that": pixels}
-    rows = parts.join(given)
-    assert (tuple(rows.shape), parts.size) == ((5, 6 + 1 + 12), 19)
-    back = parts.split(rows)
-    assert torch.equal(back["it"][0], given["it"][0])
-    assert torch.equal(back["it"][1], given["it"][1])
-    assert torch.equal(back["that"], pixels.permute(0, 3, 1, 2))

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import distributions as D
 from torch import nn
 
 import graphsnd as gs
@@ -196,22 +195,6 @@ def test_what_vmap_refuses_runs_in_a_loop(observations: torch.Tensor) -> None:
         torch.testing.assert_close(behavior.actions, alone(team, observations))  # type: ignore[attr-defined]
 
 
-class Normal(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(FEATURES, 2).double()
-
-    def forward(self, observations: torch.Tensor) -> D.Distribution:
-        return D.Normal(self.linear(observations), 0.5)
-
-
-def test_modules_that_return_distributions(observations: torch.Tensor) -> None:
-    team = PoliciesTeam([Normal() for _ in range(3)])
-    behavior = team.evaluate(observations)
-    assert isinstance(behavior, gs.Gaussian)
-    torch.testing.assert_close(behavior.loc, torch.stack([m(observations).mean for m in team.policies], -2))
-
-
 def test_dropout_is_off_and_modes_are_restored(observations: torch.Tensor) -> None:
     made = [nn.Sequential(nn.Linear(FEATURES, 2).double(), nn.Dropout()) for _ in range(3)]
     made[1].eval()
@@ -224,11 +207,3 @@ def test_dropout_is_off_and_modes_are_restored(observations: torch.Tensor) -> No
         torch.testing.assert_close(team.evaluate(observations).actions, expected)  # type: ignore[attr-defined]
         torch.testing.assert_close(team.partial(observations, agents).actions, asked)  # type: ignore[attr-defined]
     assert [module[1].training for module in made] == [True, False, True]
-
-
-def test_training_shows(generator: torch.Generator, observations: torch.Tensor) -> None:
-    team = PoliciesTeam(modules(generator))
-    before = team.evaluate(observations).actions.detach()  # type: ignore[attr-defined]
-    team.policies[2][2].bias.data += 1  # type: ignore[index, operator, union-attr]
-    after = team.evaluate(observations).actions.detach()  # type: ignore[attr-defined]
-    torch.testing.assert_close((after - before)[:, 2], torch.ones(11, 2).double())

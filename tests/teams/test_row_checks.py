@@ -135,11 +135,6 @@ def test_recurrent_policies_keep_their_memory(batch: tuple[int, ...], batch_firs
         estimate, evaluated = gs.measure(team, given, **options), gs.measure(behavior, **options)
         assert (estimate.value, estimate.interval) == (evaluated.value, evaluated.interval)
     assert gs.measure(team, given).value == pytest.approx(expected, rel=1e-5)
-    others = [Recurrent(batch_first=batch_first) for _ in range(N)]
-    compared = gs.compare(team, as_team(others, whole=True), given)
-    assert compared.first == pytest.approx(expected, rel=1e-5)
-    rows = [torch.cat([p.one_step_at_a_time(s) for s in single]) for p in others]
-    assert compared.second == pytest.approx(by_hand(rows), rel=1e-5)
     with pytest.raises(gs.InputError, match=r"answer each observation by itself.*Use team.evaluate"):
         team.partial(torch.randn(5, FEATURES), torch.zeros(5, 1, dtype=torch.int64))
 

@@ -53,18 +53,6 @@ def test_gradient(generator: torch.Generator) -> None:
     assert torch.autograd.gradcheck(of, (weight, bias))
 
 
-def test_select_copies_one_run(generator: torch.Generator) -> None:
-    net = network(generator)
-    inputs = torch.randn(2, 4, 7, 5, generator=generator, dtype=torch.float64)
-    one = net.select(1)
-    torch.testing.assert_close(one(inputs[1]), net(inputs)[1])
-    before = one(inputs[1]).detach().clone()
-    for parameter in net.parameters():
-        parameter.data.zero_()
-    assert one(inputs[1]).equal(before)
-    assert one.batch == (4,)
-
-
 def test_output_range_is_attained_and_holds(generator: torch.Generator) -> None:
     net = network(generator, (4,))
     low, high = net.output_range()
@@ -78,12 +66,6 @@ def test_output_range_is_attained_and_holds(generator: torch.Generator) -> None:
     assert float(small.output_range()[1]) == pytest.approx(4.5, rel=2e-3)
     assert float(small(torch.tensor([[[1e3, -1e3, 1e3]]])).detach()) == 4.5
     assert float(small.output_range()[1]) >= 4.5
-
-
-def test_unbounded_outputs(generator: torch.Generator) -> None:
-    for net in (network(generator, (4,), "relu"), StackedMLP.create((4,), (5, 3), generator=generator)):
-        low, high = net.output_range()
-        assert bool((low == -torch.inf).all() and (high == torch.inf).all())
 
 
 @pytest.mark.parametrize(("fan_in", "fan_out"), [(18, 64), (64, 64), (64, 2), (3, 1)])
@@ -172,19 +154,6 @@ def test_identical_agents_are_at_distance_zero(generator: torch.Generator) -> No
     same = StackedMLP([w.expand(9, -1, -1) for w in network.weights], [b.expand(9, -1, -1) for b in network.biases])
     made = StackedTeam(same, GaussianHead(2, batch=(9,)))
     assert float(gs.snd(made.evaluate(torch.randn(257, 18, generator=generator))).detach()) == 0
-
-
-def test_observations_take_the_weights_dtype(generator: torch.Generator) -> None:
-    made = team(4, generator)
-    assert made.evaluate(torch.zeros(3, 6, dtype=torch.float64)).probs.dtype == torch.float32  # type: ignore[attr-defined]
-
-
-def test_one_feature_and_one_output_are_singular(generator: torch.Generator) -> None:
-    network = StackedMLP.create((3,), (1, 1), generator=generator)
-    with pytest.raises(gs.InputError, match=r"with 4 outputs for .*, got 1 output"):
-        StackedTeam(network, CategoricalHead(4))
-    with pytest.raises(gs.InputError, match="with 1 feature in the last axis"):
-        StackedTeam(network, CategoricalHead(1)).evaluate(torch.zeros(5, 2))
 
 
 @pytest.mark.gpu

@@ -6,9 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-import graphsnd as gs
 from graphsnd.behavior import Behavior
-from graphsnd.behavior.behavior import as_distance
 from graphsnd.teams import StackedTeam
 from graphsnd.teams.answers import tensors_of
 from graphsnd.teams.joint import JointTeam
@@ -99,16 +97,3 @@ def test_layout_of_the_observations_does_not_matter(team: Team, generator: torch
     for a, b, c in zip(fields(grid), fields(flat), fields(one), strict=True):
         torch.testing.assert_close(a.flatten(0, 1), b)
         torch.testing.assert_close(c, a[1, 2])
-
-
-def test_evaluate_function_takes_a_team(team: Team, generator: torch.Generator) -> None:
-    observations = torch.randn(5, FEATURES, generator=generator, dtype=torch.float64)
-    torch.testing.assert_close(gs.snd(gs.evaluate(team, observations)), gs.snd(team.evaluate(observations)))
-
-
-def test_bounded_distances_need_no_parameters(team: Team, generator: torch.Generator) -> None:
-    behavior = team.evaluate(torch.randn(2, FEATURES, generator=generator, dtype=torch.float64))
-    if as_distance(behavior) == gs.TotalVariation():
-        assert team.bound(gs.TotalVariation()) == 1
-    if not isinstance(team, StackedTeam):
-        assert (team.bound(gs.Hellinger()), team.bound(gs.Wasserstein())) == (1, None)

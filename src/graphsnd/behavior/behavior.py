@@ -199,10 +199,8 @@ def read_agents(name: str, given: Any, layout: str, *, trailing: int = 1, finite
         discrete = "For discrete actions pass their probabilities: graphsnd.Categorical(probs=...) or (logits=...)."
         fix = discrete if name == "actions" else f"Use {name}.float()."
         raise InputError(name, "to have a floating dtype", tensor.dtype, fix)
-    if 0 in tensor.shape[-1 - trailing :]:
-        raise InputError(name, f"with shape {layout} and no empty axis", shape_of(tensor))
     if 0 in tensor.shape:
-        raise InputError(name, "to hold at least one observation", shape_of(tensor), "Collect a rollout first.")
+        raise InputError(name, f"with shape {layout} and no empty axis", shape_of(tensor))
     if finite:
         check_finite(name, tensor, names_of(given) if isinstance(given, Mapping) else None, -1 - trailing)
     return tensor
@@ -212,8 +210,7 @@ def check_names(names: Sequence[str], agents: int) -> None:
     """Raise unless there is one name for each agent, no two alike."""
     strings = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
     if not strings or not agents == len(names) == len(set(names)):
-        got = f"{len(names)}, of which {len(set(names))} differ" if strings else describe(names)
-        raise InputError("names", f"to be {agents} different strings, one for each agent", got)
+        raise InputError("names", f"to be {agents} different strings, one for each agent", describe(names))
 
 
 def stack_agents(name: str, given: Any, names: Sequence[str] | None = None, *, trailing: int = 1) -> Any:

@@ -128,9 +128,8 @@ class Sliced(Distance):
 
     def __post_init__(self) -> None:
         if self.directions is not None:
-            expected = "to be an integer, at least 1"
-            object.__setattr__(self, "directions", check_integer("directions", self.directions, expected, low=1))
-        object.__setattr__(self, "seed", check_integer("seed", self.seed, "to be an integer, at least 0", low=0))
+            check_integer("directions", self.directions, "to be an integer, at least 1", low=1)
+        check_integer("seed", self.seed, "to be an integer, at least 0", low=0)
 
     @property
     def name(self) -> str:

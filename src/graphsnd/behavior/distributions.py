@@ -18,8 +18,6 @@ from graphsnd.behavior.joint import Joint
 from graphsnd.behavior.quantiles import NODES, Quantiles, nodes_and_weights
 from graphsnd.errors import InputError, check_integer
 
-# Families with a quantile function whose variance may be infinite. Not asked of all: of others it may overflow.
-HEAVY = (D.Pareto, D.GeneralizedPareto)
 Distributions = D.Distribution | Mapping[str, Any] | Sequence[Any]  # one, or one for each part of the action
 
 
@@ -125,28 +123,19 @@ def read_distribution(
     action = _point_mass(d)
     if action is not None:
         return Deterministic(action.flatten(-axes), validate=validate)
-    _check_variance(d, validate)
+    _check_variance(d)
     quantiles = _quantiles(d, nodes_and_weights(nodes)[0]).movedim(0, -1)
     return Quantiles(quantiles.flatten(-1 - axes, -2), validate=validate)
 
 
-def _check_variance(d: Any, validate: bool) -> None:
+def _check_variance(d: Any) -> None:
     """Raise for a distribution of infinite variance, also after scaling and shifting."""
     affine = D.AffineTransform
     while hasattr(d, "base_dist") and all(isinstance(each, affine) for each in getattr(d, "transforms", ())):
         d = d.base_dist
-    infinite = isinstance(d, D.Cauchy | D.HalfCauchy)
-    if infinite or (validate and isinstance(d, HEAVY) and not bool(d.variance.isfinite().all())):
+    if isinstance(d, D.Cauchy | D.HalfCauchy):
         fix = "Compare it after a bounded transform, such as TanhTransform."
         raise InputError("distribution", "of finite variance, as 2-Wasserstein distances need", type(d).__name__, fix)
-
-
-def may_be_heavy(answer: Any) -> bool:
-    """Return whether an answer or a part of it is of a family whose variance may be infinite."""
-    d = getattr(answer, "dists", answer)
-    if isinstance(d, Mapping | list | tuple):
-        return any(map(may_be_heavy, d.values() if isinstance(d, Mapping) else d))
-    return isinstance(d, HEAVY) or (hasattr(d, "base_dist") and may_be_heavy(d.base_dist))
 
 
 def _read_part(part: Any, options: dict[str, Any]) -> Behavior:

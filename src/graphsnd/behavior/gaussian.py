@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from graphsnd.behavior.behavior import Agents, Behavior, broadcast, read_agents, stack_agents
 from graphsnd.behavior.distances import Distance
-from graphsnd.behavior.points import JoinedPoints, Norm, Points, flatten
+from graphsnd.behavior.points import Norm, Points, flatten
 from graphsnd.errors import InputError, check_finite, check_tensor, shape_of
 
 
@@ -47,7 +47,7 @@ class Gaussian(Behavior):
 
     def embed(self, distance: Distance) -> Points:
         """Return ``[loc, scale]``, under the Euclidean norm."""
-        return JoinedPoints.join((flatten(self.loc), flatten(self.scale)), Norm.EUCLIDEAN)
+        return Points((flatten(self.loc), flatten(self.scale)), Norm.EUCLIDEAN)
 
 
 class MultivariateGaussian(Behavior):

@@ -128,8 +128,6 @@ class JointDistance(Distance):
 
 def _check_layout(parts: Mapping[str, Any]) -> None:
     for name, part in parts.items():
-        if not isinstance(name, str):
-            raise InputError("parts", "by names that are strings", repr(name))
         if not isinstance(part, Behavior):
             fix = "Wrap it: graphsnd.Categorical(logits=...), graphsnd.from_distribution(...)."
             raise InputError(f"parts[{name!r}]", "to be a behaviour", type(part).__name__, fix)

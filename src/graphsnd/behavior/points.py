@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
 import torch
-
-from graphsnd.errors import InputError
 
 
 class Norm(Enum):
@@ -38,11 +36,19 @@ class Block:
     weight: float
 
 
-@dataclass(frozen=True, eq=False)
 class Points:
-    """A team embedded for one distance.
+    """A team embedded for one distance, not to be changed.
 
     Kernels see nothing else: not the action space, not the policies, not the name of the distance.
+
+    Args:
+        values: ``[observations, agents, features]``, all leading dimensions of the behaviour pooled; or several such
+            tensors, whose features are side by side in the points. They are copied only where ``values`` is asked for:
+            GPU kernels for totals read them where they are, and a copy would double the memory of a large team.
+        norm: How two rows of features become a distance.
+        dtype: Precision of the results, where the points are kept more precisely than the input; sums behind them are
+            float64.
+        blocks: Blocks of the joint norm.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -52,24 +58,30 @@ class Points:
         (torch.Size([400, 4, 4]), 'euclidean')
     """
 
-    values: torch.Tensor  # [observations, agents, features]
-    norm: Norm  # how two rows of features become a distance
-    dtype: torch.dtype | None = None  # of the results, where the points are kept more precisely than the input
-    blocks: tuple[Block, ...] = ()  # of the joint norm
-    # Tensors [observations, agents, ...] whose features, side by side, are those of the values.
-    parts: tuple[torch.Tensor, ...] = field(init=False, repr=False)
-    observations: int = field(init=False, repr=False)  # all leading dimensions of the behaviour pooled
-    agents: int = field(init=False, repr=False)
-    features: int = field(init=False, repr=False)
-    # Results come back in the precision of the input; sums behind them are float64.
-    result_dtype: torch.dtype = field(init=False, repr=False)
+    def __init__(
+        self,
+        values: torch.Tensor | tuple[torch.Tensor, ...],
+        norm: Norm,
+        dtype: torch.dtype | None = None,
+        blocks: tuple[Block, ...] = (),
+    ) -> None:
+        self.parts = values if isinstance(values, tuple) else (values,)
+        self.norm, self.dtype, self.blocks = norm, dtype, blocks
+        self.observations, self.agents, self.features = self.parts[0].shape
+        for part in self.parts[1:]:
+            self.features += part.shape[2]
+        self.result_dtype = dtype or self.parts[0].dtype
+        if len(self.parts) == 1:
+            self.values = self.parts[0]
 
-    def __post_init__(self) -> None:
-        if (self.norm is Norm.JOINT) != (isinstance(self.blocks, tuple) and self.blocks != ()):
-            raise InputError("norm", "to be one norm", self.norm, "Joint actions are for graphsnd.measure.")
-        observations, agents, features = self.values.shape[:3]
-        self.__dict__.update(parts=(self.values,), observations=observations, agents=agents, features=features)
-        self.__dict__.update(result_dtype=self.dtype or self.values.dtype)
+    @cached_property
+    def values(self) -> torch.Tensor:
+        """All features, ``[observations, agents, features]``."""
+        return torch.cat(self.parts, dim=-1)
+
+    def replace(self, values: torch.Tensor | tuple[torch.Tensor, ...], norm: Norm | None = None) -> Points:
+        """Return other values of the same kind, or under another norm."""
+        return Points(values, norm or self.norm, self.dtype, self.blocks)
 
     @property
     def separable(self) -> bool:
@@ -84,28 +96,25 @@ class Points:
         """
         # The mean of float32 values near the largest float overflows as a sum; float64 does not.
         mean = self.values.to(torch.float64).mean(dim=1, keepdim=True)
-        return replace(self, values=mean.to(self.values.dtype))
+        return self.replace(mean.to(self.values.dtype))
 
     def metric(self) -> Points:
         """Return points under a metric that no distance exceeds; itself, unless the distance is a corrected one."""
         if self.norm is Norm.CROSS:  # by Cauchy-Schwarz
-            return replace(self, norm=Norm.EUCLIDEAN)
+            return self.replace(self.parts, Norm.EUCLIDEAN)
         if self.norm is Norm.JOINT:
             norms = (part.metric().norm for _, part in self.split())
             blocks = tuple(replace(block, norm=norm) for block, norm in zip(self.blocks, norms, strict=True))
-            return self if blocks == self.blocks else replace(self, blocks=blocks)
+            return Points(self.parts, self.norm, self.dtype, blocks)
         return self
 
     def slice(self, start: int, stop: int) -> Points:
         """Return the observations ``start`` to ``stop``, without a copy."""
-        return self._change(lambda part: part[start:stop])
+        return self.replace(tuple(part[start:stop] for part in self.parts))
 
     def detach(self) -> Points:
         """Return the same points for measurements that nothing is differentiated through, without a copy."""
-        return self._change(torch.Tensor.detach)
-
-    def _change(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Points:
-        return replace(self, values=change(self.values))
+        return self.replace(tuple(part.detach() for part in self.parts))
 
     def split(self) -> list[tuple[float, Points]]:
         """Return points under one norm each, and their weights: the distance is the weighted sum of theirs."""
@@ -116,33 +125,6 @@ class Points:
             (block.weight, Points(part.contiguous(), block.norm, self.dtype))
             for block, part in zip(self.blocks, parts, strict=True)
         ]
-
-
-class JoinedPoints(Points):
-    """Points that came in several tensors, which are copied side by side only when their values are asked for.
-
-    GPU kernels for totals read the tensors where they are: a copy would double the memory of a large team.
-    """
-
-    @staticmethod
-    def join(parts: tuple[torch.Tensor, ...], norm: Norm) -> JoinedPoints:
-        """Return points of these parts, all of one dtype."""
-        points = JoinedPoints.__new__(JoinedPoints)
-        observations, agents, features = parts[0].shape[:3]
-        for part in parts[1:]:
-            features += part.shape[2]
-        points.__dict__.update(norm=norm, parts=parts, result_dtype=parts[0].dtype)
-        points.__dict__.update(observations=observations, agents=agents, features=features)
-        return points
-
-    def _change(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Points:
-        return JoinedPoints.join(tuple(map(change, self.parts)), self.norm)
-
-    def __getattr__(self, name: str) -> torch.Tensor:
-        if name != "values" or "parts" not in self.__dict__:
-            raise AttributeError(name)
-        self.__dict__["values"] = torch.cat(self.parts, dim=-1)
-        return self.values
 
 
 def flatten(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,11 +1,10 @@
 """How sure: concentration of sampled graphs, distortion and spectra of fixed ones, and a certified diameter."""
 
 from graphsnd.bounds.concentration import bernoulli, diameter, edges_for, empirical_bernstein, hoeffding, serfling
-from graphsnd.bounds.discrepancy import spectral_bound, spectral_ratio
 from graphsnd.bounds.distortion_theorem import distortion
 from graphsnd.bounds.forwarding import forwarding_index
 from graphsnd.bounds.relabelling import random_regular_bound
-from graphsnd.bounds.spectral import spectrum
+from graphsnd.bounds.spectral import spectral_bound, spectral_ratio, spectrum
 
 __all__ = [
     "bernoulli",

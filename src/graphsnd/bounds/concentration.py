@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 
 import torch
@@ -132,9 +132,6 @@ def edges_for(eps: float, d_max: float, delta: float) -> int:
     d_max, _, delta = check_arguments(d_max, 1, delta)
     eps = check_number("eps", eps, above=0)
     needed = (d_max / eps) * (d_max / eps) * (math.log(2) - math.log(delta)) / 2
-    if not needed < 2**53:
-        fix = "The number of edges grows with the square of d_max / eps."
-        raise InputError("eps", "to be reached with fewer than 2**53 edges", describe(eps), fix)
     m = max(1, math.ceil(needed))
     # The square root rounds: the neighbours decide, so that the answer is the least m by hoeffding's own arithmetic.
     return next(k for k in range(max(1, m - 1), m + 2) if hoeffding(d_max, k, delta) <= eps)
@@ -176,7 +173,7 @@ def measure_edges(points: Points, edges: Tensor, *, backend: str = "auto") -> tu
     """
     check_metric(points)
     agents = torch.arange(1, points.agents + 1, device=edges.device)
-    with_center = replace(points, values=torch.cat([points.center().values, points.values], dim=1).detach())
+    with_center = points.replace(torch.cat([points.center().values, points.values], dim=1).detach())
     joined = torch.cat([torch.stack([torch.zeros_like(agents), agents], dim=1), edges + 1])
     coefficient = torch.ones(len(joined), dtype=torch.float64, device=edges.device)
     coefficient[: len(agents)] = 0

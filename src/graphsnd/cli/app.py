@@ -18,7 +18,7 @@ from graphsnd.cli.train import train
 from graphsnd.errors import InputError, MissingExtraError, printable
 
 # Arguments of the library that the command line calls otherwise, if the command has that option or argument.
-CALLED = {"n": "agents", "path": "files", "folder": "out", "loggers": "logger"} | dict.fromkeys(
+CALLED = {"n": "agents", "path": "files", "folder": "out", "loggers": "logger", "settings": "change"} | dict.fromkeys(
     ("p", "m", "degree", "k", "r"), "design"
 )
 
@@ -32,8 +32,7 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except InputError as error:
             own: dict[str | None, str] = {
-                one.name: (one.metavar or "").rstrip(".") if one.param_type_name == "argument" else one.opts[0]
-                for one in self.params
+                one.name: str(one.metavar) if one.param_type_name == "argument" else one.opts[0] for one in self.params
             }
             error.name = own.get(error.name) or own.get(CALLED.get(error.name), error.name)
             raise

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from graphsnd.behavior import Behavior
@@ -32,14 +31,6 @@ class TeamFile:
     observations: Tensor | None = None  # [..., features], for policies
     positions: Tensor | None = None  # [agents, d] or [observations, agents, d], where the agents are
     clusters: Tensor | None = None  # [observations], episode or environment of each
-
-    @torch.no_grad()
-    def evaluate(self) -> Behavior:
-        """Return the behaviour of all agents on all observations."""
-        if isinstance(self.team, Behavior):
-            return self.team
-        assert self.observations is not None  # read_team reads them with the policies
-        return self.team.evaluate(self.observations)
 
 
 def find_teams(paths: Sequence[Path]) -> list[Path]:
@@ -114,9 +105,7 @@ def read_team(path: Path, observations: Path | None = None) -> TeamFile:
 
 def _read_policies(folder: Path, observations: Path | None) -> TeamFile:
     if not (folder / DESCRIPTION).is_file():
-        inside = sorted(path.parent for path in folder.glob(f"*/{DESCRIPTION}"))
-        fix = f"Name one of its teams: {', '.join(map(str, inside[:3]))}." if inside else ""
-        raise InputError("files", f"to be a file, or a folder with {DESCRIPTION}", repr(str(folder)), fix)
+        raise InputError("files", f"to be a file, or a folder with {DESCRIPTION}", repr(str(folder)))
     path = observations or folder / OBSERVATIONS
     if observations is None and not path.is_file():
         raise InputError("observations", "with the folder of a saved team", "no such option")
@@ -126,7 +115,11 @@ def _read_policies(folder: Path, observations: Path | None) -> TeamFile:
 
 
 def _read_observations(path: Path) -> dict[str, Any]:
-    tensors = read_tensors(path, KEYS)
+    try:
+        tensors = read_tensors(path, KEYS)
+    except InputError as error:
+        error.name = "observations" if error.name == "path" else error.name
+        raise
     if "observations" not in tensors:
         got = f"{path.name!r} without it"
         raise InputError("observations", "to be a file with the key `observations`", got, OBSERVATIONS_FIX)

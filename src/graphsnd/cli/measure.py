@@ -206,7 +206,7 @@ def _show_teams(rows: list[Row], shown: Path, png: Path | None, path: Path | Non
         typer.echo(json.dumps({"checkpoints": about, "observations": shown.name}))
         return
     cells = [(*map(str, row[:2]), *("" if one is None else f"{one:.6g}" for one in row[2:])) for row in rows]
-    note = "low, high: interval for SND on other observations like these"
+    note = "low, high: for other observations like these"
     Console(highlight=False).print(table(COLUMNS, cells, align="<>", caption=note))
     list_written(one for one in (path, png) if one is not None)
 

@@ -163,18 +163,18 @@ def make_task(
     if design is not None:
         given["design"] = _split(design)
     try:
-        given["settings"] = task.settings.replace(**settings)
+        task = dataclasses.replace(task, **given, settings=task.settings.replace(**settings))
+        task.make_world("cpu")  # so that an unknown option is refused before there is a folder
     except InputError as error:
-        error.name = f"--set {error.name}"
+        where = "--set " if error.name in settings else "--set world." if error.name in options else ""
+        error.name = f"{where}{error.name}"
         raise
-    task = dataclasses.replace(task, **given)
     if iterations is not None:
         task = task.with_iterations(iterations)
     if design is not None and task.target is None:
         raise InputError("design", "with --target", repr(design), "Independent policies are not controlled.")
     for name in settings.keys() & set(CONTROLLED if task.target is None else INDEPENDENT):
         raise InputError(f"--set {name}", f"{'with' if task.target is None else 'without'} a target", repr(task.target))
-    task.make_world("cpu")  # so that an unknown option is refused before there is a folder
     return task
 
 
@@ -300,13 +300,12 @@ def _run_grid(task: Task, folder: Path, **options: Any) -> None:
 def _show_results(task: Task, folder: Path, written: Sequence[Path]) -> None:
     """Print the table of a log, draw its figure, and list what was written; nothing where the log is empty."""
     from graphsnd.plots.style import save_png
-    from graphsnd.plots.training import control_figure, control_table, curves_figure, training_table
+    from graphsnd.plots.training import control_table, training_figure, training_table
     from graphsnd.rl.log import read_rows
 
     if rows := read_rows(folder):
-        table, figure = (control_table, control_figure) if task.target else (training_table, curves_figure)
-        Console(highlight=False).print(table(rows))
-        list_written([*written, save_png(figure(rows), folder / "curves.png"), folder / "metrics.csv"])
+        Console(highlight=False).print((control_table if task.target else training_table)(rows))
+        list_written([*written, save_png(training_figure(rows), folder / "curves.png"), folder / "metrics.csv"])
 
 
 def _resume_command(folder: Path) -> str:

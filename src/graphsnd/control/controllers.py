@@ -14,8 +14,7 @@ from torch import Tensor
 from typing_extensions import Self
 
 from graphsnd.control.measurement import Measurement, measure_points
-from graphsnd.designs import Complete, Design
-from graphsnd.designs.design import as_design
+from graphsnd.designs.design import Complete, Design, as_design
 from graphsnd.errors import InputError, check_choice, check_number, check_tensor, number
 from graphsnd.graphs import Graph
 

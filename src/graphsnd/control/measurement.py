@@ -26,7 +26,7 @@ class Measurement(NamedTuple):
     """A measured diversity, ``[]`` or ``[runs]``.
 
     Example:
-        >>> from graphsnd.designs import Complete
+        >>> from graphsnd.designs.design import Complete
         >>> measured = measure_points(Complete(), torch.tensor([[[0.0], [3.0], [6.0]]]))
         >>> float(measured.value), bool(measured.empty)
         (4.0, False)
@@ -41,7 +41,7 @@ class Selection:
     """The pairs that a design chose for O observations of n agents, before anything is evaluated.
 
     Example:
-        >>> from graphsnd.designs import Matching
+        >>> from graphsnd.designs.design import Matching
         >>> chosen = select_pairs(Matching(), 3, 10, torch.Generator().manual_seed(0), device=torch.device("cpu"))
         >>> chosen.edges.shape  # [O, m, 2]
         torch.Size([3, 5, 2])
@@ -102,7 +102,6 @@ def measure_points(
     generator: torch.Generator | None = None,
     *,
     positions: Tensor | None = None,
-    norm: Norm = Norm.EUCLIDEAN,
 ) -> Measurement:
     """Measure the outputs of all agents with one draw of a design.
 
@@ -114,7 +113,6 @@ def measure_points(
         values: ``[observations, agents, features]``.
         generator: For the draw.
         positions: ``[observations, agents, d]``.
-        norm: Norm of the distances.
 
     Returns:
         ``[]``, differentiable in ``values``.
@@ -123,7 +121,7 @@ def measure_points(
         InputError: For other shapes, or what the design misses.
 
     Example:
-        >>> from graphsnd.designs import Complete
+        >>> from graphsnd.designs.design import Complete
         >>> measure_points(Complete(), torch.tensor([[[0.0], [3.0], [6.0]]])).value
         tensor(4., dtype=torch.float64)
     """
@@ -137,16 +135,15 @@ def measure_points(
     if selection.agents is not None:
         rows = torch.arange(observations, device=values.device).unsqueeze(1)
         values = values[rows, selection.agents.to(values.device)]
-    return Measurement(*(part[0] for part in measure_selected([selection], values.unsqueeze(0), norm)))
+    return Measurement(*(part[0] for part in measure_selected([selection], values.unsqueeze(0))))
 
 
-def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm = Norm.EUCLIDEAN) -> Measurement:
+def measure_selected(selections: Sequence[Selection], values: Tensor) -> Measurement:
     """Measure stacked runs, each by its own selection.
 
     Args:
         selections: One for each run, all of one design.
         values: ``[runs, O, n, F]``, or ``[runs, O, k, F]`` where selections name k agents.
-        norm: Norm of the distances.
 
     Returns:
         ``[runs]``, differentiable.
@@ -156,15 +153,15 @@ def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm
         tensor([4.], dtype=torch.float64)
     """
     empty = copy_without_waiting(torch.tensor([selection.empty for selection in selections]), values.device)
-    return Measurement(_measure_values(selections, widen(values), norm), empty)
+    return Measurement(_measure_values(selections, widen(values)), empty)
 
 
-def _measure_values(selections: Sequence[Selection], values: Tensor, norm: Norm) -> Tensor:
+def _measure_values(selections: Sequence[Selection], values: Tensor) -> Tensor:
     runs, observations, agents = values.shape[:3]
     if agents < 2 or not values.numel():
         expected = "with shape (observations, agents, features), at least 2 agents and 1 feature"
         raise InputError("values", expected, shape_of(values[0]))
-    points, chosen = Points(values.flatten(0, 1), norm), [each.edges for each in selections]
+    points, chosen = Points(values.flatten(0, 1), Norm.EUCLIDEAN), [each.edges for each in selections]
     if all(edges is None for edges in chosen):
         return mean_last(kernels.pair_totals(points).view(runs, observations)) / math.comb(agents, 2)
     laid = [edges for edges in chosen if isinstance(edges, Tensor)]
@@ -180,7 +177,9 @@ def _measure_values(selections: Sequence[Selection], values: Tensor, norm: Norm)
     if values.is_cuda and all(isinstance(graph, Graph) and graph.estimates_snd for graph in graphs):
         return _measure_together([graph.edges for graph in graphs], points)
     parts = points.values.unflatten(0, (runs, observations))
-    return torch.stack([graph_mean(Points(part, norm), graph) for graph, part in zip(graphs, parts, strict=True)])
+    return torch.stack(
+        [graph_mean(Points(part, Norm.EUCLIDEAN), graph) for graph, part in zip(graphs, parts, strict=True)]
+    )
 
 
 def _measure_together(graphs: Sequence[Tensor], points: Points) -> Tensor:

@@ -37,8 +37,8 @@ Generator = torch.Generator | None
 class Design(ABC):
     """Which pairs of agents are measured: an immutable value.
 
-    ``str(design)`` is what :func:`~graphsnd.designs.parse` reads. Only a graph of your own holds more than a line of
-    text says; its text is a name for results.
+    ``str(design)`` is what :func:`~graphsnd.designs.parse` reads. A graph of your own has a name for results
+    in place of it.
 
     Attributes:
         family: The word it is written with, as in ``bernoulli:0.1``.
@@ -378,7 +378,7 @@ def as_design(design: Design | Graph | MovingGraph | str | None) -> Design:
         return parse(design)
     if isinstance(design, Graph | MovingGraph):
         return Fixed(design)
-    fix = "For example 'agents:8', gs.designs.Bernoulli(0.1) or gs.graphs.cliques(roles)."
+    fix = "For example 'agents:8', 'knn:5' or gs.graphs.cliques(roles)."
     check_type("design", design, (Design, type(None)), "to be a design, its name, or a graph", fix)
     return design or Complete()
 

@@ -29,7 +29,7 @@ class Template:
     """Pairs of places; other random agents take the places at each observation.
 
     Example:
-        >>> from graphsnd.designs import Matching
+        >>> from graphsnd.designs.design import Matching
         >>> template = Matching().draw(6)
         >>> template.size, template.list_edges().tolist(), template.meeting
         (6, [[0, 1], [2, 3], [4, 5]], 0)

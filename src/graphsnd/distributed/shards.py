@@ -7,23 +7,94 @@ one process, and each shard is sent once; passed around a ring from rank to rank
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import as_distance, embed
 from graphsnd.behavior.points import Points
-from graphsnd.distributed.ranks import Ranks, find_common
 from graphsnd.errors import InputError, check_choice
 
+T = TypeVar("T")
 BLOCK = 1 << 24  # numbers of all agents that a rank is sent at a time
 SHARDS = ("agents", "observations")
 Part = tuple[int, int]  # observations, from and to
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """The processes that measure one team together."""
+
+    group: Any  # a ProcessGroup, or None for all processes
+    rank: int
+    size: int
+    wire: torch.device | None  # where the group takes its messages from; None without torch.distributed
+
+    @classmethod
+    def of(cls, group: Any) -> Ranks:
+        """Return the ranks of a group; one rank where torch.distributed was not started.
+
+        Raises:
+            InputError: For a group without this process, and where torchrun started several that have no group yet.
+        """
+        if not dist.is_available() or not dist.is_initialized():
+            if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+                fix = "Call torch.distributed.init_process_group first."
+                raise InputError("group", "of processes that know each other", "none", fix)
+            return cls(None, 0, 1, None)
+        rank = dist.get_rank(group)
+        if rank < 0:
+            raise InputError("group", "that this process belongs to", "another", "Call it on the group's ranks only.")
+        wire = torch.device("cuda", torch.cuda.current_device()) if dist.get_backend(group) == "nccl" else "cpu"
+        return cls(group, rank, dist.get_world_size(group), torch.device(wire))
+
+    def share(self, own: T) -> list[T]:
+        """Return a small object of each rank, in their order."""
+        if self.wire is None:
+            return [own]
+        every: list[Any] = [None] * self.size
+        dist.all_gather_object(every, own, group=self.group)
+        return every
+
+    def exchange(self, parts: Sequence[Tensor], shapes: Sequence[Sequence[int]]) -> list[Tensor]:
+        """Give each rank its part, and return what each rank gave, whose shapes are known; all of one dtype."""
+        if self.wire is None:
+            return [parts[0]]
+        sent = torch.cat([part.reshape(-1) for part in parts]).to(self.wire)
+        sizes = [torch.Size(shape).numel() for shape in shapes]
+        got = sent.new_empty(sum(sizes))
+        dist.all_to_all_single(got, sent, sizes, [part.numel() for part in parts], group=self.group)
+        back = got.to(parts[0].device).split(sizes)
+        return [part.view(tuple(shape)) for part, shape in zip(back, shapes, strict=True)]
+
+    def add(self, sums: Tensor) -> Tensor:
+        """Return the sum over ranks, the same bits on all."""
+        if self.wire is None:
+            return sums
+        whole = sums.to(self.wire, copy=True)
+        dist.all_reduce(whole, group=self.group)
+        return whole.to(sums.device)
+
+
+def find_common(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what ranks say alike, by name; None counts as nothing said.
+
+    Raises:
+        InputError: Where two ranks say different things, on all ranks that have the notes.
+    """
+    common: dict[str, Any] = {}
+    for rank, note in enumerate(notes):
+        for name, value in note.items():
+            if value is not None and common.setdefault(name, value) != value:
+                raise InputError(name, "alike on all ranks", f"{common[name]} and, on rank {rank}, {value}")
+    return common
 
 
 class Share(NamedTuple):
@@ -78,7 +149,7 @@ class Shards:
             if self.shard == "agents":
                 yield parts, self._exchange_agents(parts)
             else:
-                none = replace(self.like, values=self.like.values.new_empty(0, self.agents, self.like.features))
+                none = self.like.replace(self.like.values.new_empty(0, self.agents, self.like.features))
                 yield parts, none if self.local is None else self.local.detach()
 
     def _exchange_agents(self, parts: Sequence[Part]) -> Points:
@@ -87,7 +158,7 @@ class Shards:
         values = none if self.local is None else self.local.values.detach()
         start, stop = parts[self.ranks.rank]
         shapes = [(stop - start, share.agents, self.like.features) for share in self.shares]
-        return replace(self.like, values=torch.cat(self.ranks.exchange([values[a:b] for a, b in parts], shapes), dim=1))
+        return self.like.replace(torch.cat(self.ranks.exchange([values[a:b] for a, b in parts], shapes), dim=1))
 
     def return_gradients(self, slopes: Tensor, parts: Sequence[Part]) -> list[Tensor]:
         """Send gradients at all agents on this rank's part to their owners; return this rank's, part by part."""

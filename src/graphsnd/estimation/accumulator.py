@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,7 +17,7 @@ from graphsnd.behavior.distances import DISTANCES
 from graphsnd.behavior.points import Points
 from graphsnd.bounds.concentration import check_metric
 from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_integer, check_number, check_type
-from graphsnd.estimation.estimate import KEPT, Estimate
+from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import (
     ObservationError,
     PairError,
@@ -223,10 +222,8 @@ class SndAccumulator:
         found = cluster_error(self._own, self._sizes, value, confidence, error)
         known = f"{len(self._ids):,} clusters, as given" if found[0] is not None else ObservationError.clusters
         around = ObservationError(*found, known)
-        made = make_estimate(value, target, error, around, self, confidence=confidence, pairs=pairs, design=design)
-        if graph is None or graph.m > KEPT:
-            return made
-        return replace(made, pair_distances=means, edges=graph.edges.cpu())
+        about: dict[str, Any] = {"confidence": confidence, "pairs": pairs, "design": design}
+        return make_estimate(value, target, error, around, self, means if graph else None, graph, **about)
 
 
 def _same_names(name: str, known: Sequence[str] | None, given: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -275,6 +272,6 @@ def _check_alike(one: SndAccumulator, two: SndAccumulator) -> None:
 def _radii(points: Points) -> Tensor:
     """Return the mean distance of each agent to the mean agent, float64 ``[agents]``."""
     check_metric(points)
-    both = replace(points, values=torch.cat([points.values, points.center().values], dim=1))
+    both = points.replace(torch.cat([points.values, points.center().values], dim=1))
     others = torch.arange(points.agents, device=points.values.device)
     return kernels.edge_means(both, torch.stack([others, torch.full_like(others, points.agents)], dim=1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from graphsnd.designs import Agents, Bernoulli, Complete, Design, Nearest
+from graphsnd.designs.design import Agents, Bernoulli, Complete, Design, Nearest
 from graphsnd.errors import check_agents, check_choice, check_integer
 
 # Agents from which a way to sample is faster than exact SND of agents that have been evaluated, by

@@ -29,7 +29,7 @@ from graphsnd import bounds
 from graphsnd.bounds.relabelling import fit_effects, relabelling_factor
 from graphsnd.designs.template import Template
 from graphsnd.errors import InputError
-from graphsnd.estimation.estimate import Estimate, Interval
+from graphsnd.estimation.estimate import KEPT, Estimate, Interval
 from graphsnd.estimation.moments import Draws
 from graphsnd.graphs import Graph
 from graphsnd.graphs.graph import Sampling
@@ -305,6 +305,8 @@ def make_estimate(
     error: PairError,
     around: ObservationError,
     measured: Any,
+    along: Tensor | None = None,
+    graph: Graph | None = None,
     *,
     confidence: float,
     pairs: int,
@@ -313,9 +315,10 @@ def make_estimate(
 ) -> Estimate:
     """Return the estimate of a measurement at all observations of what was ``measured``, a source or accumulator.
 
+    ``along`` are the mean distances of all pairs, or of the edges of a ``graph``, which are kept where they are few.
     The asymptotic interval fails with probability ``delta``, 1 - confidence when None.
     """
-    agents, observations = measured.agents, measured.observations
+    agents, observations, kept = measured.agents, measured.observations, along is not None and pairs <= KEPT
     reach = quantile(delta or 1 - confidence, error.freedom) * error.standard_error
     return Estimate(
         value=value,
@@ -336,4 +339,6 @@ def make_estimate(
         observations_total=observations,
         distances=pairs * observations,
         names=measured.names or (),
+        pair_distances=along.cpu() if along is not None and kept else None,
+        edges=graph.edges.cpu() if graph is not None and kept else None,
     )

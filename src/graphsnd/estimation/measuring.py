@@ -14,8 +14,7 @@ from torch import Tensor
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.bounds.concentration import check_metric, measure_edges
-from graphsnd.designs import Agents, Complete, Design
-from graphsnd.designs.design import as_design, pool_positions
+from graphsnd.designs.design import Agents, Complete, Design, as_design, pool_positions
 from graphsnd.designs.template import Template
 from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_number
 from graphsnd.estimation.estimate import KEPT, Estimate
@@ -167,10 +166,9 @@ def measure_all_pairs(source: Source, name: str, confidence: float, groups: Grou
     value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: all pairs")
     around = population_error(values, None, groups, confidence)
-    estimate = make_estimate(value, "SND", error, around, source, confidence=confidence, pairs=pairs, design=name)
-    if pairs > KEPT:
-        return estimate
-    return replace(estimate, pair_distances=matrix[tuple(torch.triu_indices(source.agents, source.agents, 1))])
+    along = matrix[tuple(torch.triu_indices(source.agents, source.agents, 1))] if len(matrix) else None
+    about: dict[str, Any] = {"confidence": confidence, "pairs": pairs, "design": name}
+    return make_estimate(value, "SND", error, around, source, along, **about)
 
 
 def _measure_on_graph(
@@ -193,14 +191,8 @@ def _measure_on_graph(
     value, d_max = float(mean(distances)), min(d_max, source.distance.maximum or math.inf)
     error = random_graph_error(graph, distances, value, d_max, 1 - confidence)
     around = population_error(torch.cat(values), None, groups, confidence, error)
-    estimate = make_estimate(value, "SND", error, around, source, confidence=confidence, pairs=graph.m, design=name)
-    return _keep_pairs(estimate, graph, distances)
-
-
-def _keep_pairs(estimate: Estimate, graph: Graph, distances: Tensor) -> Estimate:
-    if graph.m > KEPT:
-        return estimate
-    return replace(estimate, pair_distances=distances.cpu(), edges=graph.edges.cpu())
+    about: dict[str, Any] = {"confidence": confidence, "pairs": graph.m, "design": name}
+    return make_estimate(value, "SND", error, around, source, distances, graph, **about)
 
 
 def _measure_fixed(source: Source, graph: Graph, name: str, confidence: float, groups: Groups) -> Estimate:
@@ -220,7 +212,7 @@ def _measure_fixed(source: Source, graph: Graph, name: str, confidence: float, g
     error = PairError(0.0, (value, value), "exact: every edge")
     around = population_error(values, None, groups, confidence)
     about: dict[str, Any] = {"confidence": confidence, "pairs": graph.m, "design": name}
-    return _keep_pairs(make_estimate(value, "Graph-SND", error, around, source, **about), graph, distances)
+    return make_estimate(value, "Graph-SND", error, around, source, distances, graph, **about)
 
 
 def _measure_moving(source: Source, graph: MovingGraph, name: str, confidence: float, groups: Groups) -> Estimate:

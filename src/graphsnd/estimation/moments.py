@@ -35,11 +35,11 @@ class Draws:
         return float(mean(self.means))
 
     def total_variance(self) -> float:
-        """Of one draw, from the choice of its observation and of its agents."""
+        """Variance of one draw, from the choice of its observation and of its agents."""
         return float(sample_variance(self.means)) if self.count > 1 else math.inf
 
     def pair_variance(self, template: Template, n: int) -> float:
-        """Of one draw, from the choice of its agents alone, averaged over observations.
+        """Variance of one draw, from the choice of its agents alone, averaged over observations.
 
         Unbiased where the template allows it; otherwise an upper bound, from the factor that holds for every team.
         A single pair tells nothing about it and has the total instead. The unbiased estimate may be negative where the
@@ -90,7 +90,7 @@ def measure_draws(
 
 
 def join(parts: list[Draws]) -> Draws:
-    """Several samples as one."""
+    """Return the draws of several parts as one."""
     fields = zip(*(vars(part).values() for part in parts), strict=True)
     means, spreads, moments, index = map(torch.cat, fields)
     return Draws(means, spreads, moments[:LOOKED_AT], index)

@@ -112,7 +112,7 @@ class Redrawn:
     def _extend(self, counts: Iterable[int]) -> Iterator[Draws]:
         """Yield all draws so far for growing counts: each observation once in random order, then all of them again."""
         observations, drawn, parts = self.source.observations, 0, []
-        pending = torch.empty(0, dtype=torch.int64)  # observations of the pass that was begun
+        pending = torch.empty(0, dtype=torch.int64)  # observations left of the current pass
         for count in counts:
             passes = range(math.ceil((count - drawn - len(pending)) / observations))
             orders = [torch.randperm(observations, generator=self.generator) for _ in passes]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -76,7 +76,7 @@ class Source:
             if isinstance(index, slice):
                 return self.points
             values = self.points.values[index] if agents is None else self.points.values[index.unsqueeze(1), agents]
-            return replace(self.points, values=values)
+            return self.points.replace(values)
         assert self.team is not None
         assert self.inputs is not None
         inputs = self.inputs[index]
@@ -172,7 +172,7 @@ def largest_distance(points: Points) -> float:
         return float(sizes.max()) * slack
     # Covariances without a rotation between them are farther apart, by a percent or two, and need no SVD.
     norm = Norm.EUCLIDEAN if points.norm is Norm.BURES else points.norm
-    with_center = replace(points, values=torch.cat([points.values, points.center().values], dim=1), norm=norm)
+    with_center = points.replace(torch.cat([points.values, points.center().values], dim=1), norm)
     others = torch.arange(points.agents, device=points.values.device)
     star = torch.stack([others, torch.full_like(others, points.agents)], dim=1)
     radii = kernels.observation_edges(with_center, star.expand(points.observations, -1, -1))

@@ -12,7 +12,7 @@ Memory follows the edges, never the square of the agents, except where the input
 from graphsnd.graphs.conversions import from_adjacency, from_edge_index, from_networkx
 from graphsnd.graphs.fixed import circulant, cliques, complete
 from graphsnd.graphs.graph import Graph as Graph
-from graphsnd.graphs.moving import MovingGraph
+from graphsnd.graphs.graph import MovingGraph
 from graphsnd.graphs.random import bernoulli, relabelled, uniform
 from graphsnd.graphs.regular import random_regular
 from graphsnd.graphs.spatial import knn, radius

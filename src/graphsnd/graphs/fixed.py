@@ -12,7 +12,7 @@ from graphsnd.behavior.behavior import names_of
 from graphsnd.errors import InputError, check_agents, check_finite, check_integer, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.graph import Graph, check_edges
-from graphsnd.graphs.pairs import check_degree, check_labels
+from graphsnd.graphs.pairs import check_degree
 from graphsnd.graphs.random import Device, integers, resolve, source
 
 
@@ -120,7 +120,6 @@ def circulant(
 
 def _groups(labels: Tensor | Sequence[Hashable]) -> Tensor:
     """Return the labels as int64 0 .. groups-1."""
-    check_labels(labels)
     if not isinstance(labels, Tensor):
         code: dict[Hashable, int] = {}
         try:

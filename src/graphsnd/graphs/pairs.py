@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.errors import MOST_AGENTS, InputError, check_integer, check_tensor, shape_of
+from graphsnd.errors import InputError, check_integer, check_tensor, shape_of
 
 EDGE_INDEX_HINT = "For a PyG edge_index use graphs.from_edge_index(edge_index, n)."
 
@@ -99,12 +99,6 @@ def check_weights(given: Any, edges: Tensor) -> Tensor:
 
 def _first_pair(edges: Tensor, wrong: Tensor) -> str:
     return f"the pair {tuple(edges[wrong.nonzero()[0, 0]].tolist())}"
-
-
-def check_labels(labels: Any) -> None:
-    """Raise for more labels than there can be agents, before they are listed."""
-    if hasattr(labels, "__len__") and getattr(labels, "ndim", None) != 0 and len(labels) > MOST_AGENTS:
-        raise InputError("labels", f"to be at most {MOST_AGENTS}", len(labels))
 
 
 def check_degree(n: int, degree: Any) -> int:

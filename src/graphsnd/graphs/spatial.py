@@ -7,7 +7,6 @@ All pairs of agents are compared, in blocks, by one float64 distance that is sum
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,15 +15,12 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior.behavior import Agents, names_of, stack_agents
-from graphsnd.errors import MOST_EDGES, InputError, check_finite, check_integer, check_number, check_tensor, shape_of
+from graphsnd.errors import InputError, check_finite, check_integer, check_number, check_tensor, shape_of
 from graphsnd.graphs import pairs
-from graphsnd.graphs.graph import Graph, check_edges
-from graphsnd.graphs.moving import MovingGraph
+from graphsnd.graphs.graph import Graph, MovingGraph, check_edges
 
 # Distances at a time: on a CPU what stays in a core's cache; a GPU wants more to be kept busy.
 CPU_BLOCK, GPU_BLOCK = 2**17, 2**26
-LONG = 2**33  # distances that take a CPU a minute
-COUNTED = 128  # agents whose neighbours within a radius are counted before those of a swarm are listed
 
 
 def knn(features: Agents, k: int) -> Graph | MovingGraph:
@@ -82,10 +78,6 @@ def radius(features: Agents, r: float) -> Graph | MovingGraph:
     names, given = names_of(features), _check_features(features)
     points, unit = _scale(given)
     reach = check_number("r", r, above=0, fix="It is a distance in the units of the features.") * unit
-    if len(points) * math.comb(n := points.shape[1], 2) > MOST_EDGES:
-        some = points[len(points) // 2]
-        near = _squared(some[:: 1 + n // COUNTED].unsqueeze(1), some).sqrt_() <= reach
-        check_edges("r", len(points) * n * (float(near.double().mean()) * n - 1) / 2)
 
     def mark(squared: Tensor, row: int) -> Tensor:
         return (squared.sqrt_() <= reach).triu_(row + 1)
@@ -98,8 +90,6 @@ def _check_features(features: Any) -> Tensor:
     given = check_tensor("features", stack_agents("features", features), 0, "(n, f)")
     if given.dim() < 2 or given.shape[-2] < 2 or not given.numel():
         raise InputError("features", "with shape (n, f) or (observations, n, f), at least (2, 1)", shape_of(given))
-    if given.dtype == torch.bool:
-        raise InputError("features", "to have a real dtype", given.dtype)
     check_finite("features", given)
     return given
 
@@ -130,9 +120,6 @@ def _build(
         names: Names of the agents.
     """
     observations, n, _ = points.shape
-    if not points.is_cuda and observations * n**2 > LONG:
-        fix = "Positions on a GPU take a hundredth of that."
-        warnings.warn(f"Comparing all of {n:,} agents, {observations:,} times, may take minutes. {fix}", stacklevel=2)
     block = GPU_BLOCK if points.is_cuda else CPU_BLOCK
     parts = []
     for first, some in enumerate(points.split(step := max(1, block // n**2))):

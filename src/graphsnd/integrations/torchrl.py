@@ -327,8 +327,7 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
         self.group_map = {"agents": [f"agent_{agent}" for agent in range(world.agents)]}
         self._moves: Tensor | None = None  # [choices, features], where actions are made discrete
         if discrete and not isinstance(world.actions, Discrete):
-            low, high = world.actions.low, world.actions.high
-            ends = torch.tensor([(low + high) / 2, low, high], device=world.device)
+            ends = torch.tensor([0.0, -1.0, 1.0], device=world.device)
             grid = torch.cartesian_prod(*[ends] * world.actions.features)
             self._moves = grid.view(-1, world.actions.features)
         self._make_specs()
@@ -342,7 +341,7 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
             return specs.Composite({"agents": group}, shape=self.batch_size, device=device)
 
         if self._moves is None and not isinstance(actions, Discrete):
-            action = specs.Bounded(actions.low, actions.high, (*shape, actions.features), device, self.world.dtype)
+            action = specs.Bounded(-1.0, 1.0, (*shape, actions.features), device, self.world.dtype)
         else:
             count = actions.count if isinstance(actions, Discrete) else len(self._moves)  # type: ignore[arg-type]
             action = specs.Categorical(count, shape, device, torch.long)

@@ -7,7 +7,6 @@ compiled backends are imported on first use, so that importing graphsnd loads ne
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache, reduce, wraps
 from importlib import import_module
 from operator import add
@@ -229,7 +228,7 @@ def ragged_edges(points: Points, edges: Tensor, starts: Tensor, *, backend: str 
         tensor([3., 3., 2.], dtype=torch.float64)
     """
     o, n = points.observations, points.agents
-    flat = replace(points, values=points.values.reshape(1, o * n, points.features))
+    flat = points.replace(points.values.reshape(1, o * n, points.features))
     first = n * torch.repeat_interleave(starts.diff(), output_size=len(edges))
     own = (edges + first.unsqueeze(1)).unsqueeze(0)
     return choose(backend, flat, len(edges)).observation_edges(flat, own, starts).squeeze(0)
@@ -295,4 +294,4 @@ def _missing(backend: str) -> str | None:
 
 @lru_cache
 def _load(backend: str) -> Backend:
-    return import_module(f"graphsnd.kernels.{backend}").backend
+    return import_module(f"graphsnd.kernels.{backend}.launch").backend

@@ -10,7 +10,6 @@ import torch
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import in_order
 from graphsnd.errors import InputError, plural, shape_of
-from graphsnd.graphs.pairs import check_labels
 from graphsnd.metric.pair_distances import pairwise
 
 
@@ -74,7 +73,6 @@ def decompose(
     matrix = pairwise(behavior, distance, backend=backend)
     if isinstance(labels, Mapping):
         labels = in_order("labels", labels, behavior.names)
-    check_labels(labels)
     if isinstance(labels, torch.Tensor) and labels.dim() != 1:
         raise InputError("labels", "to be flat, one for each agent", shape_of(labels), "Give names or numbers.")
     names = labels.tolist() if isinstance(labels, torch.Tensor) else list(labels)

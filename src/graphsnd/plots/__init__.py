@@ -5,8 +5,7 @@ All of them share :mod:`graphsnd.plots.style`. Pages are strings of HTML that ne
 Matplotlib is imported when the first figure is drawn.
 """
 
-from graphsnd.plots.curves import over_time
-from graphsnd.plots.intervals import estimate
+from graphsnd.plots.intervals import estimate, over_time
 from graphsnd.plots.matrix import contributions, heatmap, map
 from graphsnd.plots.network import graph
 from graphsnd.plots.page import report

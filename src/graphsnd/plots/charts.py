@@ -9,12 +9,12 @@ import numpy as np
 
 from graphsnd.estimation import Estimate
 from graphsnd.plots.distances import Array, Distances, behaviour_map, describe_unit
-from graphsnd.plots.formatting import escape
 from graphsnd.plots.intervals import interval_bars
 from graphsnd.plots.style import GROUP_COLOURS, MIDDLE
+from graphsnd.plots.tables import escape
 
 GREY = "#8A94A0"
-LABELLED = 36  # names along the width of a page at most
+LONG = 16  # characters of a name along an axis at most
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "cross", "x")
 
 
@@ -33,7 +33,7 @@ def estimate_chart(e: Estimate) -> Any:
     low, high = min(trace["x"][0] for trace in traces), max(trace["x"][-1] for trace in traces)
     room = [low - 0.15 * (high - low), high + 0.15 * (high - low)]
     axes = {"xaxis": {"title": {"text": f"{e.target}  [{describe_unit(e.distance)}]"}, "range": room}}
-    return _figure([{"type": "scatter", **trace} for trace in traces], yaxis={"autorange": "reversed"}, **axes)
+    return _figure([{"type": "scatter", **trace} for trace in traces], yaxis={"range": [len(rows) - 0.4, -0.6]}, **axes)
 
 
 def heatmap_chart(given: Distances, groups: Array | None) -> Any:
@@ -41,7 +41,7 @@ def heatmap_chart(given: Distances, groups: Array | None) -> Any:
     order = given.arrange("tree")
     names, colours = _safe(given.names), _colours(groups, len(order))
     ordered = [names[agent] for agent in order]
-    axis = {"type": "category", "showgrid": False, "ticks": "", **_ticks(ordered, LABELLED // 2)}
+    axis = {"type": "category", "showgrid": False, "ticks": "", **_ticks(ordered)}
     matrix = {
         "type": "heatmap", "x": ordered, "y": ordered, "z": given.matrix[np.ix_(order, order)].astype(np.float32),
         "colorscale": "Viridis", "zmin": 0, "hoverongaps": False,
@@ -84,7 +84,11 @@ def map_chart(given: Distances, groups: Array, roles: Sequence[str]) -> Any:
         mine = np.flatnonzero(np.asarray(groups) == group)
         line = {"width": 0.5, "color": "#FFFFFF"}
         marker = {"size": 10, "color": _colours([group], 1)[0], "symbol": SYMBOLS[group % len(SYMBOLS)], "line": line}
-        look = {"mode": "markers+text" if len(names) <= 12 else "markers", "textposition": "top center"}
+        look = {
+            "mode": "markers+text" if len(names) <= 12 else "markers",
+            "textposition": "top center",
+            "cliponaxis": False,
+        }
         text = {"text": [names[agent] for agent in mine], "hovertemplate": f"%{{text}}<br>{role}<extra></extra>"}
         x, y = places[mine].T
         traces.append({"type": "scatter", "x": x, "y": y, "name": role, "marker": marker, **look, **text})
@@ -101,7 +105,7 @@ def contributions_chart(given: Distances, groups: Array | None) -> Any:
     bars: dict[str, Any] = {"x": [names[agent] for agent in order], "y": given.contributions[order]}
     look = {"marker": {"color": [colours[agent] for agent in order], "line": {"width": 0}}}
     trace = {"type": "bar", **bars, **look, "hovertemplate": "%{x}<br><b>%{y:.4g}</b><extra></extra>"}
-    axis = {"type": "category", "tickangle": -90, "showgrid": False, **_ticks(bars["x"], LABELLED)}
+    axis = {"type": "category", "tickangle": -90, "showgrid": False, **_ticks(bars["x"])}
     return _figure([trace], xaxis=axis, yaxis={"title": {"text": f"mean distance  [{given.unit}]"}}, bargap=0.15)
 
 
@@ -147,10 +151,12 @@ def _safe(names: Sequence[str]) -> list[str]:
     return [escape(name) for name in names]
 
 
-def _ticks(names: Sequence[str], most: int) -> dict[str, Any]:
-    """Return the names that have room along an axis, the long ones cut."""
-    shown = names[:: -(-len(names) // most)]
-    return {"tickvals": shown, "ticktext": [name if len(name) <= 16 else f"{name[:15]}…" for name in shown]}
+def _ticks(names: Sequence[str]) -> dict[str, Any]:
+    """Return the texts of some names along an axis where these are long; Plotly finds room for short ones itself."""
+    if max(map(len, names), default=0) <= LONG:
+        return {}
+    shown = names[:: -(-len(names) // 18)]
+    return {"tickvals": shown, "ticktext": [name if len(name) <= LONG else f"{name[: LONG - 1]}…" for name in shown]}
 
 
 def _colours(groups: Array | None, agents: int) -> list[str]:

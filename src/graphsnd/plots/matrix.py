@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DASHES = (0, (4, 3))
-MARKS = 2000  # points of a line at most: more than a figure has pixels
 
 
 def heatmap(
@@ -125,7 +124,7 @@ def draw_tree(ax: Axes, given: Distances, groups: Array | None = None) -> None:
         dendrogram(given.links, ax=ax, no_labels=True, link_color_func=colour)
     for collection in ax.collections:
         collection.set_linewidth(0.9)
-    ax.set(xlim=(0, 10 * len(given.names)), ylim=(0, given.links[-1, 2] or 1.0))
+    ax.set(xlim=(0, 10 * len(given.names)), ylim=(0, 1.04 * given.links[-1, 2] or 1.0))
     ax.set_axis_off()
 
 
@@ -234,7 +233,13 @@ def contributions(
     with drawing(ax, 5.9, 3.4) as axes:
         draw_bars(axes, given.contributions, given.names, groups)
         mean = float(given.contributions.mean())
-        axes.axhline(mean, color=shade(INK), linewidth=1, linestyle=DASHES, label=f"mean over agents: SND {mean:.3g}")
+        axes.axhline(
+            mean,
+            color=shade(INK),
+            linewidth=1,
+            linestyle=DASHES,
+            label=f"mean over agents{': SND' * given.complete} {mean:.3g}",
+        )
         axes.legend(loc="upper right")
         axes.set_ylabel(f"mean distance  [{given.unit}]")
         axes.set_ylim(0, 1.15 * given.contributions.max() or 1.0)  # room for the legend
@@ -247,12 +252,11 @@ def draw_bars(ax: Axes, heights: NDArray[np.float64], names: Sequence[str], grou
     colours: str | list[str] = shade(BLUE)
     if groups is not None:
         colours = [group_look(group)[0] for group in to_groups(groups, len(order))[order].tolist()]
-    # Bars of thousands of agents would be thinner than a pixel; a filled step line is the same picture.
+    # Bars of thousands of agents would be thinner than a pixel; one filled line of steps is the same picture.
     if len(heights) <= 400:
         ax.bar(np.arange(len(heights)), heights[order], width=0.9 if len(heights) < 60 else 1.0, color=colours)
     else:
-        places = np.linspace(0, len(heights) - 1, min(len(heights), MARKS)).round().astype(int)
-        ax.fill_between(places, heights[order][places], step="mid", color=shade(BLUE), linewidth=0)
+        ax.stairs(heights[order], np.arange(len(order) + 1) - 0.5, fill=True, color=shade(BLUE))
     ax.set(xlim=(-0.8, len(heights) - 0.2), ylim=(0, None))
     skipped = tick_names(ax, "x", [names[place] for place in order]) if len(names) else ""
     ax.set_xlabel(f"most distinctive first{skipped}")

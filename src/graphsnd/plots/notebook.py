@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from graphsnd.behavior import Behavior
 from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph
-from graphsnd.plots.formatting import escape, format_agents, format_count, format_interval
 from graphsnd.plots.intervals import interval_bars
 from graphsnd.plots.style import BLUE, GREEN, MIDDLE
-from graphsnd.plots.tables import summarise
+from graphsnd.plots.tables import escape, format_agents, format_count, format_interval, summarise
 from graphsnd.teams.team import Team
 
 PAIRS, OBSERVATIONS = MIDDLE[BLUE], MIDDLE[GREEN]

@@ -53,7 +53,7 @@ class Section:
 
     title: str
     text: str = ""
-    pictures: tuple[Picture, ...] = ()
+    pictures: Sequence[Picture] = ()
     columns: tuple[str, ...] = ()  # of a table that sorts; none for names and sentences
     rows: Sequence[tuple[str, ...]] = ()
 
@@ -86,13 +86,14 @@ def report(estimate: Estimate, *, title: str = "") -> str:
     else:
         known = "all pairs" if given.complete else f"the {e.pairs_used:,} pairs that were measured"
         about = f"The distance of two agents is the mean over the observations. Shown are {known}. "
-        more = "Agents of one role act alike and may share parameters." if found else "Blank: not measured."
-        sections.append(Section("Who differs from whom", about + more, tuple(pictures[1:-1])))
-        note = "Removing an agent can also raise SND; its value is then negative." if found else ""
+        more = "Agents of one role act alike and may share parameters." if given.complete else "Blank: not measured."
+        if len(pictures) > 2:
+            sections.append(Section("Who differs from whom", about + more, pictures[1:-1]))
+        note = "Removing an agent can also raise SND; its value is then negative." if given.complete else ""
         columns, rows = _agents_table(given, found)
-        sections.append(Section("Whose diversity it is", note, (pictures[-1],), columns, rows))
+        sections.append(Section("Whose diversity it is", note, pictures[-1:], columns, rows))
     if interval_bars(e):
-        sections.insert(1 if given else 0, Section("How sure the number is", SURE, (pictures[0],)))
+        sections.insert(len(pictures) > 2, Section("How sure the number is", EXACT if e.exact else SURE, pictures[:1]))
     sections.append(Section("In full", rows=summarise(e)))
     return render_page(title or f"How differently do {e.agents:,} agents act?", lead, _cards(e, given, found), sections)
 
@@ -100,6 +101,9 @@ def report(estimate: Estimate, *, title: str = "") -> str:
 SURE = (
     "Blue: uncertainty from sampling pairs, for the value on these observations. Green: also from sampling "
     "observations, for the value on others like them."
+)
+EXACT = (
+    "Green: uncertainty from sampling observations, for the value on others like them. All of its pairs were measured."
 )
 
 
@@ -149,7 +153,7 @@ def _picture(picture: Picture, *, live: bool, first: Picture | None) -> Any:
     if live and picture.chart is not None:
         from graphsnd.plots.charts import to_html
 
-        height = f"clamp({65 * picture.height:.0f}px, {20 * picture.height:.0f}vw, {110 * picture.height:.0f}px)"
+        height = f"clamp({78 * picture.height:.0f}px, {20 * picture.height:.0f}vw, {110 * picture.height:.0f}px)"
         name = f"chart-{picture.alt.split()[0].lower()}"
         return Markup(to_html(picture.chart(), name, height=height, library=picture is first))
     addresses = []
@@ -174,7 +178,8 @@ def _pictures(e: Estimate, given: Distances | None, found: Roles | None) -> list
     """Return the picture of the number, those of the pairs, and the one of the agents, the last two where known."""
     from graphsnd.plots import charts
 
-    value = Picture("Value and intervals.", partial(draw_estimate, e), partial(charts.estimate_chart, e), 2.4)
+    height = 1.8 + 0.25 * len(interval_bars(e))
+    value = Picture("Value and intervals.", partial(draw_estimate, e), partial(charts.estimate_chart, e), height)
     if given is None:
         return [value]
     groups = None if found is None else found.labels
@@ -220,7 +225,8 @@ def _cards(e: Estimate, given: Distances | None, found: Roles | None) -> list[tu
         i, j = divmod(int(nearest.argmin()), e.agents)
         cards.append(("Most alike", f"{given.names[i]}, {given.names[j]}", f"distance {nearest[i, j]:.4g}"))
     if found is not None:
-        cards.append((plural("Role", found.count), str(found.count), ", ".join(role_names(found))))
+        roles_are = ", ".join(role_names(found)) if found.count > 1 else "no groups that act alike"
+        cards.append((plural("Role", found.count), str(found.count), roles_are))
     return cards
 
 
@@ -230,13 +236,17 @@ def _agents_table(given: Distances, found: Roles | None) -> tuple[tuple[str, ...
     for agent in given.arrange("contribution").tolist():
         if given.partners[agent]:
             near = int(nearest[agent].argmin())
-            role = () if found is None else (f"like {names[found.representatives[int(found.labels[agent])]]}",)
+            role = (
+                ()
+                if found is None or found.count == 1
+                else (f"like {names[found.representatives[int(found.labels[agent])]]}",)
+            )
             lost = () if found is None else (f"{float(found.loss[agent]):+.3g}",)
             mean, closest = f"{given.contributions[agent]:#.4g}", f"{nearest[agent, near]:#.4g}"
             rows.append((names[agent], *role, mean, *lost, names[near], closest))
-    if found is None:
-        return ("agent", "mean distance", "acts most like", "at distance"), rows
-    return ("agent", "role", "mean distance", "SND lost without", "acts most like", "at distance"), rows
+    roles_too = ("role",) if found is not None and found.count > 1 else ()
+    lost_too = ("SND lost without",) if found is not None else ()
+    return ("agent", *roles_too, "mean distance", *lost_too, "acts most like", "at distance"), rows
 
 
 def _without_self(given: Distances) -> NDArray[np.float64]:
@@ -246,6 +256,6 @@ def _without_self(given: Distances) -> NDArray[np.float64]:
 
 
 def role_names(found: Roles) -> list[str]:
-    """Return what each role is called: its size, and the agent nearest to its others."""
+    """Return what each role is called: the agent nearest to its others, and its size."""
     sizes = np.bincount(found.labels.numpy())
-    return [f"{size} like {found.names[agent]}" for size, agent in zip(sizes, found.representatives, strict=True)]
+    return [f"like {found.names[agent]} ({size})" for size, agent in zip(sizes, found.representatives, strict=True)]

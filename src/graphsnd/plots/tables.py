@@ -1,7 +1,8 @@
-"""Tables for the terminal, all in one look, and an estimate in words, for the terminal and for pages."""
+"""Tables in one look, estimates in words, and numbers as text, for the terminal, pages and notebooks."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Sequence
 
 from rich.box import SIMPLE_HEAD
@@ -10,7 +11,6 @@ from rich.text import Text
 
 from graphsnd.errors import printable
 from graphsnd.estimation import Estimate
-from graphsnd.plots.formatting import format_agents, format_interval
 
 Lines = list[tuple[str, str]]  # names and sentences
 
@@ -101,3 +101,51 @@ def _certainty(e: Estimate) -> Lines:
         return [asymptotic, error]
     guaranteed = f"{format_interval(e.interval)}, valid for every team ({e.method})"
     return [(f"guaranteed {sure}", guaranteed), asymptotic, error]
+
+
+def escape(text: str) -> str:
+    """Return text for HTML, without control characters."""
+    return html.escape(printable(text), quote=False)
+
+
+def format_interval(ends: tuple[float, float]) -> str:
+    """Return an interval with four significant digits at both ends.
+
+    Example:
+        >>> format_interval((0.91851, 1.14))
+        '[0.9185, 1.140]'
+    """
+    return f"[{ends[0]:#.4g}, {ends[1]:#.4g}]"
+
+
+def format_count(value: float) -> str:
+    """Return a count in full while it is short.
+
+    Example:
+        >>> format_count(20_480), format_count(20_275_200), format_count(6.42e11)
+        ('20,480', '2.0e7', '6.4e11')
+    """
+    return f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+
+
+def format_duration(seconds: float) -> str:
+    """Return three digits and a unit.
+
+    Example:
+        >>> [format_duration(s) for s in (0.00000512, 0.0213, 3.0, 22200.0)]
+        ['5.12 us', '21.3 ms', '3.00 s', '22,200 s']
+    """
+    value, unit = next(((seconds * f, u) for f, u in ((1e6, "us"), (1e3, "ms")) if seconds * f < 999.5), (seconds, "s"))
+    return f"{value:,.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f} {unit}"
+
+
+def format_agents(count: int, names: Sequence[str] | None, most: int = 12) -> str:
+    """Return the number of agents, and their names where they have any; the first ones where there are many.
+
+    Example:
+        >>> format_agents(3, ["scout", "guard", "medic"], most=2), format_agents(1000, None)
+        ('3: scout, guard and 1 more', '1,000')
+    """
+    if not names:
+        return f"{count:,}"
+    return f"{count:,}: {', '.join(names[:most])}" + f" and {count - most:,} more" * (count > most)

@@ -10,48 +10,52 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphsnd.control import audit_error, tracking_error
-from graphsnd.plots.curves import draw_curve
-from graphsnd.plots.formatting import format_duration
-from graphsnd.plots.style import INK, group_look, styled_figure
-from graphsnd.plots.tables import table
-from graphsnd.rl.grid import Stack
-from graphsnd.rl.log import Row
+from graphsnd.plots.intervals import over_time
+from graphsnd.plots.style import INK, styled_figure
+from graphsnd.plots.tables import format_duration, table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.table import Table
 
-Rows = Sequence[Row]
-DASHES = (0, (4, 2))
-DOTS = (0, (1, 2))
+Row = Any  # of a log, with the columns of metrics.csv as attributes
+Stack = Any  # of a grid, with name, task, done, state and error
 SHOWN = 20  # stacks in a table
+HELD = {"applied", "audit_error", "tracking_error"}  # columns that mean something where a target is held
+# By title, the label of the axis, and the columns that are drawn with what each is called.
+PANELS: dict[str, tuple[str, dict[str, str]]] = {
+    "Diversity": ("SND", {"snd": "all pairs", "graph_snd": "sampled", "audit": "all pairs", "applied": "belief"}),
+    "Off target": ("relative error", {"audit_error": "all pairs", "tracking_error": "belief"}),
+    "Solved in rollouts": ("share of agents, when rollouts end", {"solved": ""}),
+    "Reward": ("mean reward of a step", {"reward": ""}),
+}
 
 
-def curves_figure(rows: Sequence[Row]) -> Figure:
-    """Return reward, and SND with Graph-SND, over iterations: the mean over seeds and their range.
+def training_figure(rows: Sequence[Row]) -> Figure:
+    """Return diversity, reward and what else was logged over iterations: means and ranges over seeds.
+
+    "Belief" is a controller's estimate times the scale, which says little about diversity (see
+    :func:`~graphsnd.control.tracking_error`); SND over all pairs was not fed back.
 
     Args:
         rows: Rows of one training, as :func:`~graphsnd.rl.log.read_rows` gives them.
     """
-    runs = len({row.seed for row in rows})
-    solved = any(row.solved is not None for row in rows)
-    measured = any(row.snd is not None for row in rows)
-    panels = 1 + solved + measured
-    with styled_figure(4.2 * panels + 0.4, 3.5) as figure:
-        axes = figure.subplots(1, panels, squeeze=False)[0]
-        _draw_band(axes[0], rows, "reward", 0, marker="")
-        _label(axes[0], "Reward", "mean reward of a step")
-        if solved:
-            _draw_band(axes[1], rows, "solved", 2, marker="")
-            _label(axes[1], "Solved in rollouts", "share of agents, when rollouts end", ylim=(-0.02, 1.02))
-        if measured:
-            _draw_band(axes[-1], rows, "snd", 3, label="SND, all pairs")
-            _draw_band(axes[-1], rows, "graph_snd", 5, label="Graph-SND, sampled pairs", linestyle=DASHES)
-            _label(axes[-1], "Diversity", "SND", ylim=(0, None))
-            axes[-1].legend(loc="best")
-        if runs > 1:
-            figure.supxlabel(f"mean and range over {runs} seeds", fontsize=9, x=0.01, ha="left")
+    drawn = {title: named for title, (_, columns) in PANELS.items() if (named := _curves(rows, columns))}
+    seeds = len({row.seed for row in rows})
+    with styled_figure(4.6 * len(drawn), 3.9) as figure:
+        for ax, (title, named) in zip(figure.subplots(1, len(drawn), squeeze=False)[0], drawn.items(), strict=True):
+            if title == "Off target":  # errors below a thousandth are all the same to the eye
+                ax.set(yscale="log", ylim=(1e-3, None))
+                ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
+            steps = {name: list(values) for name, values in named.items()}
+            bands = {name: np.array([*values.values()]).T for name, values in named.items()}
+            over_time(steps, bands, ax=ax, summary=tuple, ylabel=PANELS[title][0], title=title)
+            if title == "Diversity":
+                ax.set_ylim(0)
+                for target in {row.target for row in rows} - {None}:
+                    ax.axhline(target, color=INK, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
+        if seeds > 1:
+            figure.supxlabel(f"mean and range over {seeds} seeds", fontsize=9, x=0.01, ha="left")
         return figure
 
 
@@ -139,39 +143,6 @@ def describe_control(rows: Sequence[Row]) -> str:
     return "  ".join(parts)
 
 
-def control_figure(rows: Sequence[Row]) -> Figure:
-    """Return target, controller's estimate, audit and reward over iterations: means and ranges over seeds.
-
-    What the controller believes is its estimate times the scale, which says little about diversity (see
-    :func:`~graphsnd.control.tracking_error`); the audit is over all pairs and was not fed back.
-
-    Args:
-        rows: Rows of one training, as :func:`~graphsnd.rl.log.read_rows` gives them.
-    """
-    held = any(row.target is not None for row in rows)
-    with styled_figure(13.6 if held else 9.2, 3.9) as figure:
-        axes = figure.subplots(1, 2 + held)
-        for level in sorted({row.target for row in rows if row.target is not None}):
-            axes[0].axhline(level, color=INK, linewidth=1.0, linestyle=DOTS, zorder=1)
-        for place, ((arm, target), mine) in enumerate(_arms(rows).items()):
-            name = arm if target is None else f"{arm}, target {target:g}"
-            _draw_band(axes[0], mine, "audit", place, label=name)
-            _draw_band(axes[-1], mine, "reward", place)
-            if target is not None:
-                _draw_dashes(axes[0], mine, "applied", place)
-                _draw_band(axes[1], mine, "audit_error", place)
-                _draw_dashes(axes[1], mine, "tracking_error", place)
-        _label(axes[0], "Diversity", "SND over all pairs", ylim=(0, None))
-        _label(axes[-1], "Reward", "mean reward of a step")
-        if held:
-            _label(axes[1], "Off target", "relative error", ylim=(0, None))
-            # Errors below a thousandth are all the same to the eye.
-            axes[1].set(yscale="log", ylim=(1e-3, None))
-            axes[1].yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
-        _control_legend(figure, axes[0], held, len({row.seed for row in rows}))
-        return figure
-
-
 def _arms(rows: Sequence[Row]) -> dict[tuple[str, float | None], list[Row]]:
     """Return the rows of each arm and target, in the order of the rows."""
     arms: dict[tuple[str, float | None], list[Row]] = {}
@@ -184,47 +155,20 @@ def _by_seed(rows: Sequence[Row]) -> list[list[Row]]:
     return [[row for row in rows if row.seed == seed] for seed in dict.fromkeys(row.seed for row in rows)]
 
 
-def _over_seeds(rows: Rows, name: str) -> dict[int, list[float]]:
-    """Return the values over seeds at each iteration where there are any."""
-    values: dict[int, list[float]] = {}
-    for row in rows:
-        value = getattr(row, name)
-        if value is not None:
-            values.setdefault(row.iteration, []).append(value)
-    return dict(sorted(values.items()))
-
-
-def _draw_band(ax: Axes, rows: Rows, name: str, place: int, **look: Any) -> None:
-    """Draw the mean over seeds as a line and their range as a band."""
-    values = _over_seeds(rows, name)
-    low, middle, high = (np.array([f(v) for v in values.values()]) for f in (min, fmean, max))
-    draw_curve(ax, list(values), (middle, low, high), place, **look)
-
-
-def _draw_dashes(ax: Axes, rows: Rows, name: str, place: int) -> None:
-    values = _over_seeds(rows, name)
-    means = [mean(v) for v in values.values()]
-    ax.plot(list(values), means, color=group_look(place)[0], linewidth=1.1, linestyle=DASHES)
-
-
-def _label(ax: Axes, title: str, label: str, **limits: Any) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    ax.set(title=title, xlabel="iteration", ylabel=label, **limits)
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.grid()
-
-
-def _control_legend(figure: Figure, ax: Axes, held: bool, seeds: int) -> None:
-    from matplotlib.lines import Line2D
-
-    handles, labels = ax.get_legend_handles_labels()
-    if held:
-        handles.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=DOTS))
-        handles.append(Line2D([], [], color=INK, linewidth=1.1, linestyle=DASHES))
-        labels += ["target", "estimate x scale, what the controller believes"]
-    title = f"mean and range over {seeds} seeds" if seeds > 1 else None
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), title=title)
+def _curves(rows: Sequence[Row], columns: dict[str, str]) -> dict[str, dict[int, tuple[float, float, float]]]:
+    """Return mean, minimum and maximum over seeds by iteration, of the columns that were logged, for each arm."""
+    curves = {}
+    for (arm, target), mine in _arms(rows).items():
+        for column, words in columns.items():
+            values: dict[int, list[float]] = {}
+            for row in mine:
+                value = getattr(row, column)
+                if value is not None and not (target is None and column in HELD):
+                    values.setdefault(row.iteration, []).append(value)
+            name = ", ".join(filter(None, (arm if target is None else f"{arm} {target:g}", words)))
+            if values:
+                curves[name] = {at: (fmean(v), min(v), max(v)) for at, v in sorted(values.items())}
+    return curves
 
 
 def control_table(rows: Sequence[Row]) -> Table:

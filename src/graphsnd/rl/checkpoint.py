@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +10,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_integer, number
+from graphsnd.errors import InputError, check_integer
 from graphsnd.files import parse_json, read_json, write_whole
-from graphsnd.rl.dico import DiversityControl
-from graphsnd.rl.diversity import pool_observations
 from graphsnd.rl.log import check_complete, run_folder
 from graphsnd.rl.task import Task
 from graphsnd.rl.trainer import Trainer
 from graphsnd.teams.files import OBSERVATIONS
-from graphsnd.teams.team import Team
 
 CHECKPOINT, DESCRIPTION = "checkpoint.safetensors", "settings.json"
 STACKS = "stacks"  # folder of a grid, in which each stack of runs has one of its own
@@ -101,20 +97,17 @@ def has_checkpoint(folder: Path) -> bool:
 
 
 def _read_checkpoint(path: Path) -> Checkpoint:
+    expected = f"to be an integer, at least 0, in {path}"
     try:
         with safe_open(path, framework="pt") as opened:
-            about = parse_json((opened.metadata() or {}).get("training", "null"))
+            about = parse_json(opened.metadata()["training"])
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, ValueError) as error:
-        raise InputError("checkpoint", f"to be whole in {path}", str(error)) from None
-    about = about if isinstance(about, dict) else {}
-    task, seconds = Task.from_dict(about.get("task"), path), number(about.get("seconds"))
-    expected = f"to be an integer, at least 0, in {path}"
-    iteration = check_integer("iteration", about.get("iteration"), expected, low=0)
-    threads = check_integer("threads", about.get("threads", 0), expected, low=0)
-    if not seconds >= 0:
-        raise InputError("seconds", f"to be at least 0 in {path}", repr(about.get("seconds")))
-    return Checkpoint(task, iteration, seconds, tensors, threads)
+        iteration, threads = (check_integer(name, about[name], expected, low=0) for name in ("iteration", "threads"))
+        return Checkpoint(Task.from_dict(about["task"], path), iteration, float(about["seconds"]), tensors, threads)
+    except InputError:
+        raise
+    except (SafetensorError, ValueError, TypeError, KeyError) as error:
+        raise InputError("checkpoint", f"to be whole in {path}", repr(error)) from None
 
 
 def read_grid(folder: Path) -> tuple[Task, str, list[Task]]:
@@ -150,26 +143,19 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
         >>> task = Task("navigation", 2, seeds=(0, 1), settings=Settings(steps=4, environments=2))
         >>> trainer = task.make_trainer("cpu")
         >>> _ = trainer.step()
+        >>> from graphsnd import Team
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     save_teams(Path(folder), trainer)
         ...     Team.load(Path(folder) / "seed-1")
         StackedTeam(agents=2, observation_features=18)
     """
-    folder = Path(folder)
-    world, control, buffer = trainer.world.name, trainer.companion, trainer.buffer
-    for run, seed in enumerate(trainer.seeds):
-        if isinstance(control, DiversityControl):
-            kind = control.runs[run]
-            about = {"world": world, **dataclasses.asdict(kind), "iteration": trainer.iteration}
-            team: Team = control.team(run, about=about)
-            path, seen = folder / run_folder(kind), control.choose_audited(buffer, buffer.observations)[run]
-            episodes = control.choose_audited(buffer, buffer.episodes)[run]
-        else:
-            team, path = trainer.team(seed), folder / f"seed-{seed}"
-            most = trainer.settings.diversity_observations
-            seen = pool_observations(buffer.observations[run], most)
-            episodes = pool_observations(buffer.episodes[run].unsqueeze(-1), most).squeeze(-1)
-        team.save(path)
+    companion, buffer = trainer.companion, trainer.buffer
+    chosen = [companion.choose(part).cpu() for part in (buffer.observations, buffer.episodes)] if observations else []
+    for place, run in enumerate(companion.runs):
+        own = vars(run) if run.arm else {"seed": run.seed}
+        path = Path(folder) / run_folder(run)
+        companion.team(place, about={"world": trainer.world.name, **own, "iteration": trainer.iteration}).save(path)
         if observations:
+            seen, episodes = (part[place].contiguous() for part in chosen)
             held = {"observations": seen} | ({"clusters": episodes} if episodes.unique().numel() > 1 else {})
-            write_whole(path / OBSERVATIONS, serialise({name: part.cpu().contiguous() for name, part in held.items()}))
+            write_whole(path / OBSERVATIONS, serialise(held))

@@ -20,7 +20,7 @@ from graphsnd.rl.controlled import ScaledPolicy
 from graphsnd.rl.cuda import Stopwatch
 from graphsnd.rl.log import Outcome, Row, Run
 from graphsnd.rl.roles import Companion
-from graphsnd.rl.rollout import Minibatch, RolloutBuffer, to_world
+from graphsnd.rl.rollout import Minibatch, RolloutBuffer
 from graphsnd.rl.settings import Settings
 from graphsnd.rl.streams import hashed
 from graphsnd.rl.worlds import World
@@ -99,12 +99,12 @@ class DiversityControl(Companion):
     def audit(self, buffer: RolloutBuffer) -> Tensor:
         """Return SND over all pairs at the scale of the last rollout, on its observations; nothing else reads it."""
         policy, scale = self.policy.controlled, self.policy.scale
-        chosen = self.choose_audited(buffer, buffer.observations)
+        chosen = self.choose(buffer.observations)
         return torch.stack([audit(policy.team(run, scale[run]), chosen[run]) for run in range(len(self.runs))])
 
     def audit_locally(self, buffer: RolloutBuffer) -> dict[int, Tensor]:
         """Return, by run, the local measure that its controller holds, on the same observations."""
-        (sample, agent), audits = self._audited(buffer), {}
+        (sample, agent), audits = self._audited(buffer.observations), {}
         for group in self.groups:
             design = as_design(group.controller.design)
             for run in range(group.rows.start, group.rows.stop) if design.needs_positions else ():
@@ -114,16 +114,16 @@ class DiversityControl(Companion):
                 audits[run] = audit(team, shown, design=design, positions=seen[..., self.places])
         return audits
 
-    def choose_audited(self, buffer: RolloutBuffer, part: Tensor) -> Tensor:
+    def choose(self, part: Tensor) -> Tensor:
         """Return what the audit of a rollout is on, ``[runs, observations, ...]``: of its observations or episodes."""
-        sample, agent = self._audited(buffer)
+        sample, agent = self._audited(part)
         return part.flatten(1, 2)[:, sample, agent]
 
-    def _audited(self, buffer: RolloutBuffer) -> tuple[Tensor, Tensor]:
+    def _audited(self, part: Tensor) -> tuple[Tensor, Tensor]:
         """Return the samples that the audit is on, and whose observation of each."""
-        samples, agents = math.prod(buffer.observations.shape[1:3]), buffer.observations.shape[3]
+        samples, agents = math.prod(part.shape[1:3]), part.shape[3]
         count = min(self.settings.audit_observations, samples * agents)
-        sample, agent = choose_observations(min(count, samples), agents, count, buffer.observations.device)
+        sample, agent = choose_observations(min(count, samples), agents, count, part.device)
         return sample * samples // min(count, samples), agent  # evenly over the rollout, which is in order
 
     def before_step(self, samples: Minibatch, buffer: RolloutBuffer, index: Tensor, watch: Stopwatch) -> Tensor:
@@ -184,7 +184,7 @@ class DiversityControl(Companion):
             with watch(f"distances:{group.arm}"):
                 return measure_selected(selections, values)
 
-    def rows(self, outcome: Outcome, measure: bool | None = None) -> list[Row]:
+    def rows(self, outcome: Outcome) -> list[Row]:
         """Return a row for each run."""
         steps, seconds = self.settings.optimiser_steps, outcome.seconds
         measuring = sum(each for name, each in seconds.items() if ":" in name)
@@ -246,12 +246,11 @@ def find_positions(world: World) -> slice:
     if isinstance(world.actions, Discrete):
         actions = torch.randint(world.actions.count, (4, world.agents), generator=generator)
     else:
-        actions = torch.rand(4, world.agents, world.actions.features, generator=generator)
-        actions = to_world(2 * actions - 1, world.actions)
+        actions = 2 * torch.rand(4, world.agents, world.actions.features, generator=generator) - 1
     state, step = world.step(state, actions.to(world.device))
-    places, seen = world.positions(state), step.observations
+    places, seen = state.positions, step.observations
     for first in range(seen.shape[-1] - 1):
-        if places is not None and torch.allclose(seen[..., first : first + 2], places.to(seen), rtol=1e-5, atol=1e-6):
+        if torch.allclose(seen[..., first : first + 2], places.to(seen), rtol=1e-5, atol=1e-6):
             return slice(first, first + 2)
     fix = "Use a design without positions, such as matching."
     raise InputError("designs", f"without knn and radius for {world.name}", "positions that agents do not observe", fix)

@@ -12,7 +12,7 @@ from graphsnd import graphs
 from graphsnd.metric import graph_snd, snd
 from graphsnd.rl.cuda import Stopwatch
 from graphsnd.rl.independent import IndependentPolicy
-from graphsnd.rl.log import Outcome, Row
+from graphsnd.rl.log import Outcome, Row, Run
 from graphsnd.rl.roles import Companion
 from graphsnd.rl.settings import Settings
 from graphsnd.rl.streams import hashed
@@ -31,23 +31,33 @@ class DiversityLog(Companion):
     """
 
     def __init__(self, policy: IndependentPolicy, seeds: Sequence[int], settings: Settings) -> None:
-        self.policy, self.seeds, self.settings = policy, seeds, settings
+        self.policy, self.settings = policy, settings
+        self.runs = [Run("", None, seed) for seed in seeds]
         self.warm = False
 
-    def rows(self, outcome: Outcome, measure: bool | None = None) -> list[Row]:
-        """Return a row for each run, with the diversity of the updated policies where it is due.
+    def team(self, run: int, *, about: dict[str, Any] | None = None) -> StackedTeam:
+        """Return a copy of the actors of one run."""
+        return self.policy.team(run, about)
 
-        Args:
-            outcome: Outcome of the iteration.
-            measure: Whether to measure diversity; by the settings when None.
-        """
-        due = self._is_due(outcome.iteration) if measure is None else measure
-        measured = self.measure(outcome) if due else [{}] * len(self.seeds)
+    def choose(self, part: Tensor) -> Tensor:
+        """Return at most ``diversity_observations`` rows, evenly over time and over agents."""
+        rows, agents, most = part.flatten(1, 3), part.shape[3], self.settings.diversity_observations
+        if rows.shape[1] <= most:
+            return rows
+        # Agents alternate: equal steps through all rows could meet the same agent every time.
+        place = torch.arange(most, device=rows.device)
+        return rows.index_select(1, place * rows.shape[1] // most // agents * agents + place % agents)
+
+    def rows(self, outcome: Outcome) -> list[Row]:
+        """Return a row for each run, with the diversity of the updated policies where it is due."""
+        every, iteration = self.settings.diversity_every, outcome.iteration
+        due = every > 0 and (iteration in (1, self.settings.iterations) or iteration % every == 0)
+        measured = self.measure(outcome) if due else [{}] * len(self.runs)
         counts = zip(outcome.buffer.done.sum((1, 2)).tolist(), outcome.buffer.solved.tolist(), strict=True)
         return [
             Row(
-                iteration=outcome.iteration,
-                seed=seed,
+                iteration=iteration,
+                seed=run.seed,
                 episodes=episodes,
                 solved=solved / agents if agents else None,
                 rollout_seconds=outcome.seconds["rollout"],
@@ -55,37 +65,33 @@ class DiversityLog(Companion):
                 **numbers,
                 **diversity,
             )
-            for seed, numbers, diversity, (episodes, (solved, agents)) in zip(
-                self.seeds, outcome.numbers, measured, counts, strict=True
+            for run, numbers, diversity, (episodes, (solved, agents)) in zip(
+                self.runs, outcome.numbers, measured, counts, strict=True
             )
         ]
 
     def measure(self, outcome: Outcome) -> list[dict[str, Any]]:
         """Return the diversity of every run on the observations of the last rollout, by the names of columns."""
+        chosen, probability = self.choose(outcome.buffer.observations), self.settings.diversity_probability
         if not self.warm:
             # Kernels are compiled by their first call, which is no part of what they cost.
             self.warm = True
-            self._measure(0, outcome)
-        return [self._measure(run, outcome) for run in range(len(self.seeds))]
-
-    def _measure(self, run: int, outcome: Outcome) -> dict[str, Any]:
-        return measure_diversity(
-            self.policy.team(run),
-            outcome.buffer.observations[run],
-            most=self.settings.diversity_observations,
-            probability=self.settings.diversity_probability,
-            # Of the iteration, not of a stream: one measurement more must not change the next.
-            generator=hashed(self.seeds[run], GRAPHS, outcome.iteration),
-        )
-
-    def _is_due(self, iteration: int) -> bool:
-        every = self.settings.diversity_every
-        return every > 0 and (iteration in (1, self.settings.iterations) or iteration % every == 0)
+            measure_diversity(self.team(0), chosen[0], probability=probability, generator=hashed(0))
+        return [
+            measure_diversity(
+                self.team(place),
+                chosen[place],
+                probability=probability,
+                # Of the iteration, not of a stream: one measurement more must not change the next.
+                generator=hashed(run.seed, GRAPHS, outcome.iteration),
+            )
+            for place, run in enumerate(self.runs)
+        ]
 
 
 @torch.no_grad()
 def measure_diversity(
-    team: StackedTeam, observations: Tensor, *, most: int, probability: float, generator: torch.Generator
+    team: StackedTeam, observations: Tensor, *, probability: float, generator: torch.Generator
 ) -> dict[str, Any]:
     """Measure a team on observations that all agents made together.
 
@@ -94,8 +100,7 @@ def measure_diversity(
 
     Args:
         team: The policies.
-        observations: ``[..., features]``, pooled.
-        most: Largest number of observations, evenly spaced.
+        observations: ``[observations, features]``, pooled.
         probability: Probability of a pair in the Bernoulli graph.
         generator: For the graph, on the CPU.
 
@@ -108,35 +113,17 @@ def measure_diversity(
         >>> seeded = torch.Generator().manual_seed(0)
         >>> team = StackedTeam(StackedMLP.create((4,), (3, 2), generator=seeded), GaussianHead(2, batch=(4,)))
         >>> seen = torch.randn(50, 3, generator=seeded)
-        >>> diversity = measure_diversity(team, seen, most=40, probability=1.0, generator=seeded)
+        >>> diversity = measure_diversity(team, seen, probability=1.0, generator=seeded)
         >>> diversity["snd_observations"], diversity["snd"] == diversity["graph_snd"]
-        (40, True)
+        (50, True)
     """
-    pooled, watch = pool_observations(observations, most), Stopwatch(team.device)
+    watch = Stopwatch(team.device)
     with watch("behavior"):
-        behavior = team.evaluate(pooled)
+        behavior = team.evaluate(observations)
     with watch("snd"):
         exact = snd(behavior)
     with watch("graph_snd"):
         graph = graphs.bernoulli(team.agents, probability, seed=generator, device=team.device)
         sparse = graph_snd(behavior, graph)
     seconds = {f"{name}_seconds": each for name, each in watch.read().items()}
-    return {"snd": float(exact), "graph_snd": float(sparse), "snd_observations": len(pooled), **seconds}
-
-
-def pool_observations(seen: Tensor, most: int) -> Tensor:
-    """Return at most ``most`` observations of all agents, evenly over time and over agents: ``[rows, features]``.
-
-    Args:
-        seen: ``[..., agents, features]``, in the order of time.
-        most: How many. Agents take turns: equal steps through all rows could meet the same agent every time.
-
-    Example:
-        >>> pool_observations(torch.arange(12).view(4, 3, 1), 4).flatten()
-        tensor([0, 4, 8, 9])
-    """
-    rows, agents = seen.reshape(-1, seen.shape[-1]), seen.shape[-2]
-    if len(rows) <= most:
-        return rows
-    turn = torch.arange(most, device=rows.device)
-    return rows.index_select(0, turn * len(rows) // most // agents * agents + turn % agents)
+    return {"snd": float(exact), "graph_snd": float(sparse), "snd_observations": len(observations), **seconds}

@@ -8,7 +8,7 @@ import torch
 
 from graphsnd.control.actions import action_distribution
 from graphsnd.errors import check_integer
-from graphsnd.rl.rollout import fill_noise, noise_shape, to_world
+from graphsnd.rl.rollout import fill_noise, noise_shape
 from graphsnd.rl.worlds import World
 from graphsnd.teams import StackedTeam
 
@@ -67,7 +67,7 @@ def evaluate_team(
         distribution = action_distribution(team.head, team.network(seen.transpose(0, 1)))
         fill_noise(noise, world.actions, generator)
         actions = distribution.mode() if deterministic else distribution.act(noise)
-        state, step = world.step(state, to_world(actions.transpose(0, 1), world.actions))
+        state, step = world.step(state, actions.transpose(0, 1))
         earned += (step.rewards.mean(-1) * running).sum()
         lasted += int(running.sum())
         solved = world.solved(state)

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import product, takewhile, zip_longest
+from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
@@ -25,7 +25,7 @@ Open = Callable[[Path, str, int], tuple[Log, Callable[[], None]]]  # how to log,
 
 @dataclass(frozen=True)
 class Run:
-    """One controlled team that is trained.
+    """One team that is trained.
 
     Example:
         >>> from graphsnd.rl import Task
@@ -33,7 +33,7 @@ class Run:
         [Run(arm='matching', target=0.1, seed=7), Run(arm='unconstrained', target=None, seed=7)]
     """
 
-    arm: str  # the design of its controller, or "unconstrained" or "homogeneous"
+    arm: str  # with control: the design, or "unconstrained" or "homogeneous"; empty for independent policies
     target: float | None  # None where nothing is controlled
     seed: int  # of its weights, environments and draws
 
@@ -115,13 +115,13 @@ class CsvLog:
 
     def __init__(self, folder: Path, *, after: int = 0) -> None:
         self.folder, self.path = folder, folder / METRICS
-        self._start([row for row in read_whole_rows(folder) if row.iteration <= after] if after else [])
+        self._start([row for row in read_rows(folder) if row.iteration <= after] if after else [])
 
     def write(self, rows: Sequence[Row]) -> None:
         """Add rows; the file is written again where they have columns that it lacks."""
         if not set(_columns(rows)) <= set(self.columns):
             self.close()
-            self._start([*read_whole_rows(self.folder), *rows])
+            self._start([*read_rows(self.folder), *rows])
             return
         with naming(self.path):
             append(self.descriptor, _to_lines(_cells(rows, self.columns)).encode())
@@ -187,15 +187,10 @@ def write_rows(folder: Path, rows: Sequence[Row]) -> None:
     write_whole(folder / METRICS, _to_lines([columns, *_cells(rows, columns)]))
 
 
-def read_whole_rows(folder: Path) -> list[Row]:
-    """Return the rows before the first damaged line: those that are sure to have been there."""
-    return list(takewhile(lambda row: row is not None, _read_lines(folder)))  # type: ignore[arg-type]
-
-
 def merge_logs(folders: Iterable[Path], runs: Sequence[str], out: Path) -> None:
     """Write the rows of several folders to one ``metrics.csv``, by iteration and then in the order of ``runs``."""
     order = {name: place for place, name in enumerate(runs)}
-    rows = [row for folder in folders for row in read_whole_rows(folder)]
+    rows = [row for folder in folders for row in read_rows(folder)]
     write_rows(out, sorted(rows, key=lambda row: (row.iteration, order[run_folder(row)])))
 
 
@@ -207,7 +202,7 @@ def check_complete(folder: Path, runs: Sequence[str], iteration: int) -> None:
         runs: As :func:`run_folder` names them, in their order.
         iteration: Iteration of a checkpoint.
     """
-    rows = [(row.iteration, run_folder(row)) for row in read_whole_rows(folder) if row.iteration <= iteration]
+    rows = [(row.iteration, run_folder(row)) for row in read_rows(folder) if row.iteration <= iteration]
     expected = list(product(range(1, iteration + 1), runs))
     if rows != expected:
         first = next(wanted for wanted, row in zip_longest(expected, rows) if wanted != row)
@@ -307,22 +302,17 @@ class RunLoggers:
     def __init__(
         self, kinds: Sequence[str], folder: Path, runs: Sequence[str], closing: ExitStack, *, after: int
     ) -> None:
-        self.logs: list[tuple[str, str, Log]] = []
+        self.logs: list[tuple[str, Log]] = []
         for kind in kinds:
             for name in runs:
                 log, close = LOGGERS[kind](folder, name, after)
                 closing.callback(close)
-                self.logs.append((kind, name, log))
+                self.logs.append((name, log))
 
     def write(self, rows: Sequence[Row]) -> None:
         """Log every number of every row."""
         named = {run_folder(row): row for row in rows}
-        for kind, name, log in self.logs:
+        for name, log in self.logs:
             numbers = {key: value for key, value in vars(named[name]).items() if isinstance(value, int | float)}
             del numbers["seed"]
-            try:
-                log(numbers, int(numbers.pop("iteration")))
-            except OSError:
-                raise
-            except Exception as error:  # packages and servers of others have errors of their own
-                raise InputError("loggers", f"with a {kind} that works", f"{type(error).__name__}: {error}") from error
+            log(numbers, int(numbers.pop("iteration")))

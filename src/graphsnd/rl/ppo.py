@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from graphsnd.errors import check_number, check_shape
 from graphsnd.kernels.dispatch import available
 
 BETAS = (0.9, 0.999)
@@ -49,13 +48,6 @@ def compute_gae(
         >>> compute_gae(one, torch.zeros(1, 3, 1, 1), one, flag, flag, gamma=0.5, gae_lambda=1.0).flatten()
         tensor([1.5000, 1.0000])
     """
-    for name, value in (("gamma", gamma), ("gae_lambda", gae_lambda)):
-        check_number(name, value, low=0, high=1)
-    check_shape("rewards", rewards, ("runs", "steps", "environments", "agents"), dtype="floating")
-    check_shape("values", values, (len(rewards), rewards.shape[1] + 1, *rewards.shape[2:]), dtype="floating")
-    check_shape("final_values", final_values, rewards.shape, dtype="floating")
-    check_shape("terminated", terminated, rewards.shape[:3], dtype="bool")
-    check_shape("done", done, rewards.shape[:3], dtype="bool")
     ended = done.unsqueeze(-1)
     after = torch.where(ended, final_values, values[:, 1:])
     after = torch.where(terminated.unsqueeze(-1), 0.0, after)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor
 
 from graphsnd.control.actions import ActionDistribution
 from graphsnd.teams.engine import PLAIN, Engine
+from graphsnd.teams.team import Team
 
 if TYPE_CHECKING:
     from graphsnd.rl.cuda import Stopwatch
-    from graphsnd.rl.log import Outcome, Row
+    from graphsnd.rl.log import Outcome, Row, Run
     from graphsnd.rl.rollout import Minibatch, RolloutBuffer
 
 
@@ -74,6 +75,20 @@ class Learner:
 class Companion:
     """What happens beside learning: diversity is controlled, or measured now and then."""
 
+    runs: Sequence[Run]
+
+    def team(self, run: int, *, about: dict[str, Any] | None = None) -> Team:
+        """Return a copy of the policies of one run, to measure and to save."""
+        raise NotImplementedError
+
+    def choose(self, part: Tensor) -> Tensor:
+        """Return what diversity is measured on, of a rollout's ``[runs, steps, environments, agents, ...]``.
+
+        Returns:
+            ``[runs, observations, ...]``.
+        """
+        raise NotImplementedError
+
     def before_rollout(self) -> None:
         """Set what policies act with."""
 
@@ -88,7 +103,7 @@ class Companion:
         """Return the scale at which a minibatch is learnt from; None where there is none."""
         return None
 
-    def rows(self, outcome: Outcome, measure: bool | None = None) -> Sequence[Row]:
+    def rows(self, outcome: Outcome) -> Sequence[Row]:
         """Return what is logged, a row for each run."""
         raise NotImplementedError
 

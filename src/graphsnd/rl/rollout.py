@@ -154,7 +154,7 @@ def collect(
     with policy.frozen(), critic.frozen():
         for t in range(steps):
             actions = _act(policy, critic, seen, buffer, t)
-            state, step = world.step(state, to_world(actions, world.actions))
+            state, step = world.step(state, actions)
             done = step.terminated | step.truncated
             buffer.rewards[:, t] = buffer.by_run(step.rewards)
             buffer.terminated[:, t] = buffer.by_run(step.terminated)
@@ -200,10 +200,3 @@ def fill_noise(noise: Tensor, space: Continuous | Discrete, generator: torch.Gen
     """Draw in place: uniform where actions are discrete, normal elsewhere."""
     draw = noise.uniform_ if isinstance(space, Discrete) else noise.normal_
     draw(generator=generator)
-
-
-def to_world(actions: Tensor, space: Continuous | Discrete) -> Tensor:
-    """Return actions of a policy, within [-1, 1], in the units of the world."""
-    if isinstance(space, Discrete) or (space.low, space.high) == (-1.0, 1.0):
-        return actions
-    return actions * ((space.high - space.low) / 2) + (space.high + space.low) / 2

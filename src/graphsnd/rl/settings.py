@@ -13,14 +13,12 @@ from graphsnd.control.controllers import BOOTSTRAPS, BOUNDS, check_bounds
 from graphsnd.errors import InputError, check_choice, check_integer, check_number, check_type
 from graphsnd.rl.worlds.world import check_flags, store
 
-POLICIES = ("gaussian", "tanh-normal")
-CRITICS = ("independent", "central")
-BRIEF = 2**25  # multiply-adds of a product that take a core about 1 ms, less than a time slice of the scheduler
-# Least values of integers, ranges of numbers, and what is True or False; values come from files too.
-COUNTS = {
-    "steps": 1, "environments": 1, "epochs": 1, "minibatch": 1, "iterations": 1, "threads": 0,
-    "diversity_observations": 1, "diversity_every": 0, "observations": 1, "audit_observations": 1,
+CHOICES = {
+    "activation": ("tanh", "relu"), "init": ("orthogonal", "linear"), "policy": ("gaussian", "tanh-normal"),
+    "critic": ("independent", "central"), "bootstrap": BOOTSTRAPS,
 }  # fmt: skip
+BRIEF = 2**25  # multiply-adds of a product that take a core about 1 ms, less than a time slice of the scheduler
+MAY_BE_0 = ("threads", "diversity_every")  # other integers are at least 1
 RANGES: dict[str, dict[str, Any]] = {
     "learning_rate": {"above": 0}, "clip": {"above": 0}, "max_gradient_norm": {"above": 0},
     "gamma": {"low": 0, "high": 1}, "gae_lambda": {"low": 0, "high": 1},
@@ -28,9 +26,6 @@ RANGES: dict[str, dict[str, Any]] = {
     "diversity_probability": {"above": 0, "high": 1}, "actor_gain": {}, "critic_gain": {}, "log_std": {},
     "action_learning_rate": {"above": 0}, "epsilon": {"above": 0}, "tau": {"above": 0, "high": 1},
 }  # fmt: skip
-FLAGS = (
-    "normalise_advantages", "bootstrap_time_limits", "restart", "tf32", "anneal", "joint", "differentiable", "bfloat16",
-)  # fmt: skip
 # What only one of the two kinds of training reads.
 INDEPENDENT = (
     "value_coefficient", "entropy_coefficient", "anneal", "critic", "joint", "init", "actor_gain", "critic_gain",
@@ -150,20 +145,20 @@ class Settings:
     bfloat16: bool = True
 
     def __post_init__(self) -> None:
-        for name, low in COUNTS.items():
-            value = check_integer(name, getattr(self, name), f"to be an integer, at least {low}", low=low)
-            store(self, **{name: value})
-        for name, limits in RANGES.items():
-            store(self, **{name: check_number(name, getattr(self, name), **limits)})
-        check_flags(self, *FLAGS)
+        for field in dataclasses.fields(self):  # values come from files too
+            name, value = field.name, getattr(self, field.name)
+            if name in RANGES:
+                store(self, **{name: check_number(name, value, **RANGES[name])})
+            elif type(field.default) is int:
+                low = 0 if name in MAY_BE_0 else 1
+                store(self, **{name: check_integer(name, value, f"to be an integer, at least {low}", low=low)})
+            elif type(field.default) is bool:
+                check_flags(self, name)
+            elif name in CHOICES:
+                check_choice(name, value, CHOICES[name])
         check_type("hidden", self.hidden, (list, tuple), "to be a list of widths")
         expected = "to hold integers, at least 1"
         store(self, hidden=tuple(check_integer("hidden", width, expected, low=1) for width in self.hidden))
-        check_type("activation", self.activation, str, "to be tanh or relu")
-        check_type("init", self.init, str, "to be orthogonal or linear")
-        check_choice("policy", self.policy, POLICIES)
-        check_choice("critic", self.critic, CRITICS)
-        check_choice("bootstrap", self.bootstrap, BOOTSTRAPS)
         store(self, bounds=check_bounds(self.bounds))
         if self.normalise_advantages and self.samples < 2:
             fix = "The standard deviation of one advantage is not a number; use normalise_advantages=False."

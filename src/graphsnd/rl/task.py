@@ -86,16 +86,17 @@ class Task:
                 check_different(name, getattr(self, name))
 
     def runs(self) -> list[Run]:
-        """Return the controlled runs in the order in which they are stacked: by arm, then target, then seed."""
-        targets = self.target or ()
-        numbers = [target for target in targets if not isinstance(target, str)]
-        words = [target for target in targets if isinstance(target, str)]
+        """Return the runs in the order in which they are stacked: by arm, then target, then seed."""
+        if self.target is None:
+            return [Run("", None, seed) for seed in self.seeds]
+        numbers = [target for target in self.target if not isinstance(target, str)]
+        words = [target for target in self.target if isinstance(target, str)]
         controlled = [Run(arm, target, seed) for arm in self.design for target in numbers for seed in self.seeds]
         return controlled + [Run(word, None, seed) for word in words for seed in self.seeds]
 
     def run_names(self) -> list[str]:
         """Return the name of every run's folder, in the order of their rows."""
-        return [run_folder(run) for run in self.runs()] if self.target else [f"seed-{seed}" for seed in self.seeds]
+        return [run_folder(run) for run in self.runs()]
 
     def with_iterations(self, iterations: int) -> Self:
         """Return the same task, longer or shorter."""
@@ -103,9 +104,6 @@ class Task:
 
     def make_world(self, device: str) -> World:
         """Return the world, on ``device``."""
-        for name in {"text", "agents", "environments", "device"} & self.options.keys():
-            fix = "They are the task's `agents` and the setting `environments`."
-            raise InputError(f"option of {self.world}", "other than those of the training", repr(name), fix)
         return parse_world(self.world, self.agents, self.settings.environments, device=device, **self.options)
 
     def make_trainer(self, device: str = "cpu", *, capture: bool = True) -> Trainer:
@@ -117,7 +115,7 @@ class Task:
             device: ``"cpu"`` or ``"cuda"``.
             capture: Passed to :class:`~graphsnd.rl.Trainer`.
         """
-        seeds, method = ([run.seed for run in self.runs()], self._control) if self.target else (self.seeds, independent)
+        seeds, method = [run.seed for run in self.runs()], self._control if self.target else independent
         return Trainer(self.make_world(device), self.settings, seeds=seeds, method=method, capture=capture)
 
     def _control(self, world: World, settings: Settings, streams: Sequence[Streams], seeds: Sequence[int]) -> Method:

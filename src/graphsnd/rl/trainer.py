@@ -137,13 +137,10 @@ class Trainer:
         with matmul_precision(self.world.device, tf32=self.settings.tf32), restored(changes):
             compile_ahead(work)
 
-    def step(
-        self, *, measure: bool | None = None, progress: Callable[[int], None] = lambda done: None
-    ) -> Sequence[Row]:
+    def step(self, *, progress: Callable[[int], None] = lambda done: None) -> Sequence[Row]:
         """Do one iteration: act, and learn from it.
 
         Args:
-            measure: Whether to measure diversity, where it is not controlled; by the settings when None.
             progress: Called with the number of gradient steps done.
 
         Returns:
@@ -163,7 +160,7 @@ class Trainer:
             self.update(watch, progress)
         self.episodes.refill()
         outcome = Outcome(self.iteration, self.buffer, self._numbers(), watch.read())
-        return self.companion.rows(outcome, measure)
+        return self.companion.rows(outcome)
 
     def _numbers(self) -> list[dict[str, Any]]:
         """Return reward and statistics of each run, means over steps."""
@@ -222,12 +219,10 @@ class Trainer:
         """Return a copy of the independent actors that learnt with ``seed``, with its origin in ``about``.
 
         Raises:
-            InputError: For a seed that did not learn here, and where diversity is controlled.
+            InputError: Where diversity is controlled.
         """
         if not isinstance(self.policy, IndependentPolicy):
             raise InputError("team", "of independent policies", "controlled ones", "Use trainer.companion.team(run).")
-        if seed not in self.seeds:
-            raise InputError("seed", f"to be one of {', '.join(map(str, self.seeds))}", repr(seed))
         about = {"world": self.world.name, "seed": seed, "iteration": self.iteration}
         return self.policy.team(self.seeds.index(seed), about)
 

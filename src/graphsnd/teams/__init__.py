@@ -5,8 +5,8 @@ and ``team.partial(observations, agents)`` that of chosen agents on each observa
 certify bounds on distances.
 """
 
-from graphsnd.teams.evaluation import as_team
 from graphsnd.teams.heads import CategoricalHead, GaussianHead, TanhNormalHead
+from graphsnd.teams.policies import as_team
 from graphsnd.teams.stacked import StackedMLP, StackedTeam
 
 __all__ = [

@@ -291,7 +291,10 @@ def tensors_of(behavior: Behavior) -> list[Tensor]:
     """Return the tensors that make up a behaviour."""
     if isinstance(behavior, Joint):
         return [tensor for part in behavior.parts.values() for tensor in tensors_of(part)]
-    return [getattr(behavior, name) for name, _ in FIELDS[type(behavior)]]
+    tensors = []
+    for name, _ in FIELDS[type(behavior)]:
+        tensors.append(getattr(behavior, name))
+    return tensors
 
 
 def with_tensors(behavior: Behavior, tensors: Iterable[Tensor], *, validate: bool = False) -> Behavior:

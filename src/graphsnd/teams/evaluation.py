@@ -1,8 +1,8 @@
-"""From policies in any shape to a team, and to the behaviour of that team on shared observations."""
+"""From policies to the behaviour of their team on shared observations, or to samples of what they do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,66 +11,8 @@ from torch import Tensor, nn
 from graphsnd.behavior import Behavior, Samples
 from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
 from graphsnd.teams.answers import LOCK, ask
-from graphsnd.teams.joint import JointTeam
-from graphsnd.teams.parts import OnParts, Part, Parts
-from graphsnd.teams.policies import PoliciesTeam, Policy
+from graphsnd.teams.policies import Policy, as_team
 from graphsnd.teams.team import Team
-
-
-def as_team(
-    policies: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
-    *,
-    agents: int | None = None,
-    squashed: bool = True,
-    whole: bool = False,
-    feature_dims: int | Mapping[str, int] = 1,
-) -> Team:
-    """Return a team made of the given policies.
-
-    Args:
-        policies: As in :func:`~graphsnd.evaluate`. A team is returned as it is.
-        agents: As in :func:`~graphsnd.evaluate`, for stacked modules; elsewhere it must agree with the policies.
-        squashed: Passed to :func:`~graphsnd.from_distribution`; a team has settled this already.
-        whole: As in :func:`~graphsnd.evaluate`, for a list of policies.
-        feature_dims: As in :func:`~graphsnd.evaluate`, for a list of policies.
-
-    Raises:
-        InputError: For an empty list, for something that holds no policies, and for another number of ``agents``.
-
-    Example:
-        >>> import torch
-        >>> as_team([torch.nn.Linear(4, 2) for _ in range(3)])
-        PoliciesTeam(agents=3, observation_features=None)
-    """
-    if isinstance(policies, Mapping | nn.ModuleDict):
-        values: list[Any] = list(policies.values())
-        team = as_team(values, agents=agents, squashed=squashed, whole=whole, feature_dims=feature_dims)
-        return team.with_names(list(map(str, policies.keys())))
-    if not isinstance(policies, Team) and callable(policies) and not isinstance(policies, nn.ModuleList):
-        # A ModuleList can be called too; its call only says that it has none.
-        if whole or feature_dims != 1:
-            fix = "Pass one policy per agent: a stacked module answers for all agents on one observation."
-            raise InputError("team", "to be a list with whole=True or feature_dims", type(policies).__name__, fix)
-        return JointTeam(policies, agents=agents, squashed=squashed)
-    given: object = policies
-    if isinstance(given, Team):
-        team = given
-    else:
-        listed = list(given) if isinstance(given, Iterable) and not isinstance(given, Tensor) else []
-        if not listed or not all(map(callable, listed)):
-            kinds = sorted({type(one).__name__ for one in listed if not callable(one)})
-            got = f"a {type(given).__name__} that holds {', '.join(kinds) or 'no policy'}"
-            fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
-            raise InputError("team", "to be a list or dict of modules or callables, or one stacked module", got, fix)
-        parts = None
-        if isinstance(feature_dims, Mapping):
-            parts = Parts({key: Part(dims) for key, dims in feature_dims.items()})
-            listed, feature_dims = [OnParts(policy, parts) for policy in listed], 1
-        team = PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
-        team.parts = parts
-    if agents is not None and agents != team.agents:
-        raise InputError("agents", f"to be {team.agents}, the number of policies", agents)
-    return team
 
 
 def evaluate(

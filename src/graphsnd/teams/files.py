@@ -24,8 +24,8 @@ from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, as_tensor, check_clusters, check_device, describe, plain_tensor
 from graphsnd.files import parse_json, write_whole
 from graphsnd.teams.answers import FAMILIES, FIELDS
-from graphsnd.teams.evaluation import as_team
 from graphsnd.teams.heads import HEADS
+from graphsnd.teams.policies import as_team
 from graphsnd.teams.stacked import StackedMLP, StackedTeam
 from graphsnd.teams.team import Team
 

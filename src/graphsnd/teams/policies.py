@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from typing import Any, TypeVar
@@ -16,7 +16,6 @@ from torch.func import functional_call, vmap
 from torch.nn.utils.rnn import pad_sequence
 
 from graphsnd.behavior import Behavior
-from graphsnd.behavior.distributions import may_be_heavy
 from graphsnd.errors import InputError
 from graphsnd.teams.answers import (
     FAULTS,
@@ -32,6 +31,8 @@ from graphsnd.teams.answers import (
     with_tensors,
 )
 from graphsnd.teams.engine import CACHED_ACTIVATIONS, MAX_ACTIVATIONS
+from graphsnd.teams.joint import JointTeam
+from graphsnd.teams.parts import OnParts, Part, Parts
 from graphsnd.teams.team import Team, device_of, tensors_in
 
 Policy = Callable[[Tensor], Any]
@@ -191,27 +192,26 @@ class PoliciesTeam(Team):
         rows = shown.shape[: shown.dim() - self.feature_dims].numel() // (1 if own is None else len(agents))
         most = CACHED_ACTIVATIONS if shown.device.type == "cpu" else MAX_ACTIVATIONS
         size = max(1, min(most // max(1, rows * self._width), MAX_ACTIVATIONS // max(1, self.cost or 1)))
-        answers = []
+        fields = []
         for start in range(0, len(agents), size):
             given = shown if own is None else shown[start : start + size]
-            answers.append(self._run(agents[start : start + size], given, None if own is None else 0))
-        joined = list(map(torch.cat, zip(*(fields for _, fields in answers), strict=True)))
+            answer, some = self._run(agents[start : start + size], given, None if own is None else 0)
+            fields.append(some)
+        joined = list(map(torch.cat, zip(*fields, strict=True)))
         if own is not None:
             joined = [field[own] for field in joined]
-        return with_tensors(answers[-1][0], joined, validate=True)
+        return with_tensors(answer, joined, validate=True)
 
     def _run(self, agents: Iterable[int], shown: Tensor, in_dim: int | None) -> tuple[Behavior, list[Tensor]]:
         """Return one module's answer, and the tensors of all answers, agents first."""
         with LOCK:  # another thread's call may have put its parameters into the first module
-            each = [tensors_in(self.policies[agent]) for agent in agents]
+            each = list(map(tensors_in, map(self.policies.__getitem__, agents)))
         # Their names are the same, in the same order. Unlike torch.func.stack_module_state, gradients reach modules.
         together = map(torch.stack, zip(*map(dict.values, each), strict=True))
         stacked, first, kind = dict(zip(each[0], together, strict=True)), self.policies[0], []
 
         def call(tensors: dict[str, Tensor], rows: Tensor) -> list[Tensor]:
             answer = functional_call(first, tensors, (rows,))
-            if not isinstance(answer, Tensor) and may_be_heavy(answer):
-                raise ValueError("vmap cannot read whether a variance is finite; the loop can")
             lead = rows.shape[: rows.dim() - self.feature_dims]
             kind.append(read_single(answer, lead, squashed=self.squashed, validate=False))  # vmap reads no values
             return tensors_of(kind[0])
@@ -222,6 +222,62 @@ class PoliciesTeam(Team):
 
     def _name(self, agent: int) -> str:
         return self._names[agent] if self._names else str(agent)
+
+
+def as_team(
+    policies: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
+    *,
+    agents: int | None = None,
+    squashed: bool = True,
+    whole: bool = False,
+    feature_dims: int | Mapping[str, int] = 1,
+) -> Team:
+    """Return a team made of the given policies.
+
+    Args:
+        policies: As in :func:`~graphsnd.evaluate`. A team is returned as it is.
+        agents: As in :func:`~graphsnd.evaluate`, for stacked modules; elsewhere it must agree with the policies.
+        squashed: Passed to :func:`~graphsnd.from_distribution`; a team has settled this already.
+        whole: As in :func:`~graphsnd.evaluate`, for a list of policies.
+        feature_dims: As in :func:`~graphsnd.evaluate`, for a list of policies.
+
+    Raises:
+        InputError: For an empty list, for something that holds no policies, and for another number of ``agents``.
+
+    Example:
+        >>> import torch
+        >>> as_team([torch.nn.Linear(4, 2) for _ in range(3)])
+        PoliciesTeam(agents=3, observation_features=None)
+    """
+    if isinstance(policies, Mapping | nn.ModuleDict):
+        values: list[Any] = list(policies.values())
+        team = as_team(values, agents=agents, squashed=squashed, whole=whole, feature_dims=feature_dims)
+        return team.with_names(list(map(str, policies.keys())))
+    if not isinstance(policies, Team) and callable(policies) and not isinstance(policies, nn.ModuleList):
+        # A ModuleList can be called too; its call only says that it has none.
+        if whole or feature_dims != 1:
+            fix = "Pass one policy per agent: a stacked module answers for all agents on one observation."
+            raise InputError("team", "to be a list with whole=True or feature_dims", type(policies).__name__, fix)
+        return JointTeam(policies, agents=agents, squashed=squashed)
+    given: object = policies
+    if isinstance(given, Team):
+        team = given
+    else:
+        listed = list(given) if isinstance(given, Iterable) and not isinstance(given, Tensor) else []
+        if not listed or not all(map(callable, listed)):
+            kinds = sorted({type(one).__name__ for one in listed if not callable(one)})
+            got = f"a {type(given).__name__} that holds {', '.join(kinds) or 'no policy'}"
+            fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
+            raise InputError("team", "to be a list or dict of modules or callables, or one stacked module", got, fix)
+        parts = None
+        if isinstance(feature_dims, Mapping):
+            parts = Parts({key: Part(dims) for key, dims in feature_dims.items()})
+            listed, feature_dims = [OnParts(policy, parts) for policy in listed], 1
+        team = PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
+        team.parts = parts
+    if agents is not None and agents != team.agents:
+        raise InputError("agents", f"to be {team.agents}, the number of policies", agents)
+    return team
 
 
 class Unroll:
@@ -266,8 +322,11 @@ def _describe_code(module: nn.Module) -> list[object]:
     for name, part in tensors_in(module).items():
         code.append((name, part.shape, part.dtype, part.device))
     for name, child in module.named_modules() if code else ():
-        hidden = any(vars(kind).get("__slots__") for kind in type(child).__mro__)  # attributes that vars does not show
-        code.append((name, id(child) if hidden else type(child)))
+        identity: object = type(child)
+        for kind in type(child).__mro__:
+            if vars(kind).get("__slots__"):  # attributes that vars does not show
+                identity = id(child)
+        code.append((name, identity))
         for key, value in vars(child).items():
             if key in _OWN:
                 continue

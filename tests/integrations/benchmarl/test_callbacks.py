@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pickle
 import warnings
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from benchmarl.algorithms import IppoConfig
 from benchmarl.environments import VmasTask
 from benchmarl.experiment import Callback
 from benchmarl.models import MlpConfig
-from tensordict import TensorDict
 
 import graphsnd as gs
 from graphsnd.errors import InputError
@@ -55,15 +53,6 @@ def test_setups_that_would_lie_are_refused(experiment) -> None:
         experiment(IppoConfig, PLAIN, callbacks=[ActionSpaceLoss()])
 
 
-def test_callbacks_are_pickled_without_the_experiment() -> None:
-    log = DiversityCallback(observations=7, design="ring:2")
-    log.experiment = object()
-    log.probe.record(0, {"audit": 1.0}, group="agents")
-    other = pickle.loads(pickle.dumps(log))
-    assert (other.experiment, other.rows, other.probe.observations) == (None, [], 7)
-    assert str(other.probe.options["design"]) == "ring:2"
-
-
 class Frames(Callback):
     """Graph-SND of the batch just collected, by the pairs that are nearest in each frame."""
 
@@ -90,17 +79,6 @@ def test_a_graph_of_positions_is_that_of_each_frame(experiment) -> None:
     assert log.rows[-1]["graph_snd_of_actions"] == pytest.approx(frames.value, rel=1e-5)
 
 
-def test_several_groups_and_one_agent(experiment, tmp_path: Path) -> None:
-    log = DiversityCallback(observations=60)
-    task = VmasTask.SIMPLE_TAG.get_from_yaml()
-    experiment(IppoConfig, PLAIN, callbacks=[log], task=task, share_policy_params=False).run()
-    assert [row["group"] for row in log.rows] == ["adversary", "agent"] * 2
-    several, single = log.rows[-2:]
-    assert several["snd_of_actions"] > single["snd_of_actions"] == 0.0
-    (path,) = tmp_path.rglob("diversity_adversary_snd_of_actions.csv")
-    assert float(path.read_text().split(",")[-1]) == several["snd_of_actions"]
-
-
 def test_the_total_of_several_groups(experiment, tmp_path: Path) -> None:
     log = DiversityCallback(observations=60)
     options = {**VmasTask.SIMPLE_TAG.get_from_yaml().config, "num_good_agents": 2, "num_adversaries": 3}
@@ -122,15 +100,3 @@ def test_what_cannot_be_measured_is_said_once(experiment) -> None:
         run.run()
     assert len([each for each in caught if "'agents' is not measured" in str(each.message)]) == 1
     assert (run.n_iters_performed, log.rows) == (2, [])
-
-
-def test_frames_are_spread_over_environments() -> None:
-    batch = TensorDict({"x": torch.arange(12).view(3, 4)}, [3, 4])
-    frames, environments = sample_frames(batch, 4)
-    assert (frames["x"].tolist(), environments.tolist()) == ([0, 4, 7, 11], [0, 1, 1, 2])
-    frames, environments = sample_frames(batch, 8, sequences=True)
-    assert (frames["x"][:, 0].tolist(), environments.tolist()) == ([0, 8], [[0] * 4, [2] * 4])
-    assert sample_frames(batch[0], 2)[1].tolist() == [0, 0]
-    single = batch[:1].set(("collector", "traj_ids"), torch.tensor([[5, 5, 8, 8]]))
-    for one in (single, single[0]):
-        assert sample_frames(one, 3)[1].tolist() == [5, 8, 8]

@@ -12,15 +12,11 @@ from typing import Any
 import pytest
 import torch
 from benchmarl.algorithms import (
-    IddpgConfig,
     IppoConfig,
     IqlConfig,
-    IsacConfig,
     MaddpgConfig,
-    MappoConfig,
     MasacConfig,
     QmixConfig,
-    VdnConfig,
 )
 from benchmarl.environments import VmasClass, VmasTask
 from benchmarl.experiment import Callback
@@ -32,7 +28,7 @@ from torch import Tensor
 from torchrl.data import Composite, Unbounded
 from torchrl.envs.transforms import ObservationTransform
 from torchrl.envs.transforms.transforms import _apply_to_composite
-from torchrl.modules import Delta, MaskedCategorical, ProbabilisticActor
+from torchrl.modules import MaskedCategorical, ProbabilisticActor
 
 import graphsnd as gs
 from graphsnd.integrations.benchmarl import DiCoModelConfig, DiversityCallback, load_teams
@@ -166,20 +162,11 @@ def pictures(kind: type[PicturesClass] = PicturesClass) -> PicturesClass:
 
 CNN = {"cnn_num_cells": [4], "cnn_kernel_sizes": 3, "cnn_strides": 1, "cnn_paddings": 0}
 CNN |= {"cnn_activation_class": torch.nn.Tanh, **{f"mlp_{name}": value for name, value in LAYERS.items()}}
-LONG = pytest.mark.integration  # the same code as another, in an algorithm or model of its own
 
 
 @pytest.mark.parametrize(
     ("algorithm", "model", "answer", "apart", "options", "settings"),
     [
-        pytest.param(MappoConfig, MLP, head, gaussian, {"squashed": False}, {}, marks=LONG, id="mappo"),
-        pytest.param(MasacConfig, MLP, head, gaussian, {"squashed": False}, {}, marks=LONG, id="masac"),
-        pytest.param(IsacConfig, MLP, head, gaussian, {"squashed": False}, {}, marks=LONG, id="isac"),
-        pytest.param(IddpgConfig, MLP, head, squashed_action, {}, {}, marks=LONG, id="iddpg"),
-        pytest.param(MappoConfig, MLP, head, total_variation, {}, DISCRETE, marks=LONG, id="mappo-discrete"),
-        pytest.param(IsacConfig, MLP, head, total_variation, {}, DISCRETE, marks=LONG, id="isac-discrete"),
-        pytest.param(VdnConfig, MLP, head, other_choice, {}, DISCRETE, marks=LONG, id="vdn"),
-        pytest.param(QmixConfig, MLP, head, other_choice, {}, DISCRETE, marks=LONG, id="qmix"),
         (IppoConfig, LstmConfig(**RNN), lstm, gaussian, {"squashed": False}, {}),
         (IppoConfig, CnnConfig(**CNN), cnn, gaussian, {"squashed": False}, {"task": pictures}),
         (IppoConfig, MLP, head, gaussian, {"squashed": False}, {}),
@@ -190,8 +177,7 @@ LONG = pytest.mark.integration  # the same code as another, in an algorithm or m
         (IqlConfig, MLP, head, other_choice, {}, DISCRETE),
         (IppoConfig, GruConfig(**RNN), gru, gaussian, {"squashed": False}, {}),
     ],
-    ids=[None] * 8
-    + ["lstm", "cnn", "ippo", "ippo-squashed", "maddpg", "ippo-discrete", "masac-discrete", "iql", "gru"],
+    ids=["lstm", "cnn", "ippo", "ippo-squashed", "maddpg", "ippo-discrete", "masac-discrete", "iql", "gru"],
 )
 def test_agents_answer_the_same_observations(algorithm, model, answer, apart, options, settings, experiment) -> None:
     diversity, loop = DiversityCallback(**options), Loop(answer, apart)
@@ -283,23 +269,6 @@ def actor(model: ModelConfig, inputs: dict[str, tuple[int, ...]], outputs: int, 
     return ProbabilisticActor(module, out_keys=[("agents", "action")], **options)
 
 
-def answers_by_copies(policy: Any, frames: TensorDict) -> Tensor:
-    """Show each observation in all places at once and return the logits: [seats, frames, agents, outputs]."""
-    rows = []
-    for seat in range(3):
-        shown = {name: part[:, seat : seat + 1].expand_as(part) for name, part in frames["agents"].items()}
-        rows.append(policy.get_dist_params(TensorDict({"agents": shown}, [len(frames)]))["agents", "logits"])
-    return torch.stack(rows).detach()
-
-
-def test_images(generator) -> None:
-    policy = actor(CnnConfig(**CNN), {"image": (6, 6, 3)}, 2, in_keys={"param": ("agents", "logits")},
-                   distribution_class=Delta)  # fmt: skip
-    frames = TensorDict({"agents": {"image": torch.randn(5, 3, 6, 6, 3, generator=generator)}}, [5])
-    behavior = evaluate_group(policy, frames, "agents")
-    torch.testing.assert_close(behavior.actions, answers_by_copies(policy, frames))
-
-
 @pytest.mark.parametrize("model", [lambda: MLP, lambda: GruConfig(**RNN), gnn], ids=["mlp", "gru", "gnn"])
 def test_teams_of_policies_that_read_several_keys(model, generator) -> None:
     """Against evaluate_group, which rolls each key by itself."""
@@ -318,19 +287,6 @@ def test_teams_of_policies_that_read_several_keys(model, generator) -> None:
     value = gs.measure(team, rollout).value
     assert value == pytest.approx(float(gs.snd(gs.Categorical(probs=seats_last))), rel=1e-5)
     assert value > 0.01
-
-
-def test_masks_belong_to_the_observation(generator) -> None:
-    keys = {"logits": ("agents", "logits"), "mask": ("agents", "action_mask")}
-    policy = actor(MLP, {"observation": (5,)}, 4, in_keys=keys, distribution_class=MaskedCategorical)
-    mask = torch.rand(6, 3, 4, generator=generator) < 0.7
-    mask[..., 0] = True
-    seen = torch.randn(6, 3, 5, generator=generator)
-    frames = TensorDict({"agents": {"observation": seen, "action_mask": mask}}, [6])
-    logits = answers_by_copies(policy, frames)
-    allowed = mask.movedim(1, 0).unsqueeze(2)  # [seats, frames, 1, actions]
-    expected = logits.masked_fill(~allowed, -torch.inf).softmax(-1)
-    torch.testing.assert_close(evaluate_group(policy, frames, "agents").probs, expected)
 
 
 PLAIN = MlpConfig(num_cells=[8], layer_class=torch.nn.Linear, activation_class=torch.nn.Tanh)

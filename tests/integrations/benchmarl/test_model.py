@@ -9,12 +9,10 @@ from tensordict import TensorDict
 from graphsnd import Deterministic, snd
 from graphsnd.control import DiCo, Homogeneous, Unconstrained
 from graphsnd.control.measurement import measure_points
-from graphsnd.designs import Complete
+from graphsnd.designs.design import Complete
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl import DiCoModelConfig
-from graphsnd.integrations.benchmarl.model import COUNTED, Deviating, DiCoModel, pack, unpack
-from graphsnd.teams import engine
-from graphsnd.teams.engine import run_layers
+from graphsnd.integrations.benchmarl.model import COUNTED, Deviating, DiCoModel
 from tests.integrations.benchmarl.conftest import build
 
 
@@ -160,22 +158,6 @@ def test_neighbours_need_positions(generator) -> None:
     assert float(model.estimate) == pytest.approx(total, rel=1e-6)
 
 
-def test_agents_that_no_pair_needs_are_not_evaluated(generator, monkeypatch) -> None:
-    model = build(agents=8, design="agents:2", tau=0.01)
-    answers = []
-
-    def record(*arguments):
-        answers.append(run_layers(*arguments))
-        return answers[-1]
-
-    monkeypatch.setattr(engine, "run_layers", record)
-    model(batch(generator, frames=50, agents=8))
-    asked, all_agents, acting = 50 * 8 * 2, 50 * 8 * 8, 2 * 50 * 8
-    # Of single networks to single observations, without those that act: an agent's own and the shared one.
-    count = sum(part.shape[0] * part.shape[1] for part in answers) - acting
-    assert asked <= count < 0.5 * all_agents  # batches of unequal networks are padded
-
-
 def test_gradients_through_the_measurement(generator) -> None:
     data = batch(generator)
     model = build(target=0.1, tau=1.0, differentiable=True)
@@ -240,25 +222,6 @@ def test_discrete_actions_are_controlled_in_logits(generator) -> None:
     assert float(model.audit(data["agents", "observation"])) == pytest.approx(0.7, rel=1e-4)
 
 
-def test_deterministic_policies_have_no_scale(generator) -> None:
-    model = build(outputs=2)
-    assert model(batch(generator))["agents", "logits"].shape == (6, 4, 2)
-
-
-def test_the_shared_mean_fills_the_box(generator) -> None:
-    model = build(spec={"low": [-3.0, 0.0], "high": [1.0, 4.0]}, target=0.0)
-    data = batch(generator)
-    data["agents", "observation"] = 1e4 * data["agents", "observation"]
-    with torch.no_grad():
-        model.network.shared.weights[-1].mul_(100)
-        loc = model(data)["agents", "logits"][..., :2]
-    low, high = torch.tensor([-3.0, 0.0]), torch.tensor([1.0, 4.0])
-    assert (loc >= low).all()
-    assert (loc <= high).all()
-    torch.testing.assert_close(loc.flatten(0, 1).amin(0), low, atol=0.1, rtol=0)
-    torch.testing.assert_close(loc.flatten(0, 1).amax(0), high, atol=0.1, rtol=0)
-
-
 def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="one range of actions"):
         build(spec={"high": torch.tensor([[1.0], [1.0], [1.0], [2.0]])})
@@ -268,31 +231,10 @@ def test_what_is_refused() -> None:
         build(design="bernouli:0.1")
 
 
-def test_memory_goes_round(generator) -> None:
-    controller = DiCo(0.3, tau=0.5)
-    state = controller.initial()
-    for _ in range(3):
-        _, state, _ = controller.step(torch.randn(20, 5, 2, generator=generator), state)
-    again = unpack(pack(state))
-    for name, part in vars(state).items():
-        torch.testing.assert_close(getattr(again, name), part, rtol=0, atol=0)
-
-
 def test_targets_choose_the_controller() -> None:
     assert isinstance(DiCoModelConfig(target=0.2).make_controller(), DiCo)
     assert isinstance(DiCoModelConfig(target=0.0).make_controller(), Homogeneous)
     assert isinstance(DiCoModelConfig(target=None).make_controller(), Unconstrained)
-
-
-def test_every_option_of_the_controller_can_be_set() -> None:
-    dico = DiCoModelConfig(target=0.2, tau=0.3, differentiable=True, design="ring:2").make_controller()
-    assert (dico.target, dico.tau, dico.differentiable, str(dico.design)) == (0.2, 0.3, True, "ring:2")
-
-
-@pytest.mark.parametrize("options", [{"design": "bernoulli"}, {"tau": 0.0}, {"target": -1.0}])
-def test_bad_values_are_named(options) -> None:
-    with pytest.raises(InputError, match=next(iter(options))):
-        DiCoModelConfig(**{"target": 0.2, **options}).make_controller()
 
 
 def make(**options) -> Deviating:
@@ -343,9 +285,3 @@ def test_logits_deviate_without_their_mean(generator) -> None:
     plain = make(controlled=4).deviations_at(rows)
     # The policies are those of uncentred logits.
     torch.testing.assert_close(deviations.softmax(-1), plain.softmax(-1))
-
-
-def test_scale_zero_makes_all_agents_the_same(generator) -> None:
-    row = torch.randn(5, generator=generator, dtype=torch.float64)
-    outputs = make()(row.expand(4, 3, 5), torch.tensor(0.0))
-    assert torch.equal(outputs, outputs[:, :1].expand_as(outputs))

@@ -217,6 +217,6 @@ def test_the_mean_on_two_streams_and_in_a_graph(agents: int) -> None:
 def test_auto_takes_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels.dispatch, "SMALL", 0)
     points = Points(checks.draw(LARGE, EUCLIDEAN, torch.float32).cuda(), EUCLIDEAN)
-    from graphsnd.kernels.gpu import backend
+    from graphsnd.kernels.gpu.launch import backend
 
     assert kernels.dispatch.choose("auto", points, 990) is backend

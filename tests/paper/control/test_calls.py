@@ -29,7 +29,7 @@ def test_the_same_graphs_are_drawn_as_in_training(monkeypatch: pytest.MonkeyPatc
         counts.append(graph.m)
         return graph
 
-    monkeypatch.setattr("graphsnd.designs.Bernoulli.make", staticmethod(spy))
+    monkeypatch.setattr("graphsnd.designs.design.Bernoulli.make", staticmethod(spy))
     trainer = control_task(12, (0.1,), ("bernoulli:0.1",), (5,), settings=TINY).make_trainer()
     for _ in range(2):
         trainer.step()

@@ -60,7 +60,7 @@ def test_redrawn_by_listing_every_choice() -> None:
     ]
     drawn = torch.tensor(values, dtype=torch.float64)
     assert float(drawn.mean()) == pytest.approx(found.snd)
-    for design in (gs.designs.Agents(2), gs.designs.Matching(1)):
+    for design in (gs.designs.parse("agents:2"), gs.designs.parse("matching:1")):
         assert found.error(design, 2) == pytest.approx(float(drawn.std(correction=0)))
 
 
@@ -70,12 +70,12 @@ def test_redrawn_at_all_observations() -> None:
     trios = list(itertools.combinations(range(n), 3))
     means = torch.stack([torch.stack([each[o][list(t)][:, list(t)].sum() / 6 for t in trios]) for o in range(3)])
     exact = math.sqrt(float(means.var(dim=1, correction=0).sum()) / 9)
-    assert Redrawn.of(team).error(gs.designs.Agents(3)) == pytest.approx(exact)
+    assert Redrawn.of(team).error(gs.designs.parse("agents:3")) == pytest.approx(exact)
 
 
 def test_enough_observations() -> None:
     found = Redrawn.of(answers(40, 8))
-    design = gs.designs.Agents(3)
+    design = gs.designs.parse("agents:3")
     wanted = found.error(design, 25)
     assert found.observations_for(design, 1.0001 * wanted) == 25
     assert found.error(design, 24) > wanted

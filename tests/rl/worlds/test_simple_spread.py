@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphsnd.errors import InputError
 from graphsnd.rl.worlds import SimpleSpread
 from graphsnd.rl.worlds.simple_spread import SpreadState
-from graphsnd.rl.worlds.world import Discrete
 
 # mpe2 computes in float64 and shows float32. One step from the same float32 state differs by the rounding of float32,
 # which in contact is that of forces of order 10 times dt.
@@ -106,19 +104,3 @@ def test_agents_on_one_point_stay_finite() -> None:
     state = SpreadState(torch.zeros_like(start.positions), start.velocities, start.landmarks, start.steps)
     _, step = world.step(state, torch.zeros(2, 4, dtype=torch.long))
     assert step.observations.isfinite().all()
-
-
-def test_it_says_what_it_takes() -> None:
-    world = SimpleSpread()
-    assert world.actions == Discrete(5)
-    assert world.observe(world.spawn(0, 2)).shape == (2, 3, world.observation_features)
-    with pytest.raises(InputError, match="integer"):
-        world.step(world.spawn(0, 2), torch.zeros(2, 3))
-    with pytest.raises(InputError, match="local_ratio"):
-        SimpleSpread(local_ratio=1.5)
-
-
-def test_one_agent_alone() -> None:
-    world = SimpleSpread(1, 2)
-    _, step = world.step(world.spawn(0), torch.ones(2, 1, dtype=torch.long))
-    assert step.observations.shape == (2, 1, 6)

@@ -51,21 +51,7 @@ def test_a_full_world_still_fills(agents: int) -> None:
     assert min(float(torch.pdist(one).min()) for one in everything) >= 0.25 * (1 - 1e-6)
 
 
-@pytest.mark.parametrize("agents", [35, 60, 5000])
-def test_what_cannot_fit_says_what_would(agents: int) -> None:
-    with pytest.raises(InputError, match="world_spawning_x") as caught:
+@pytest.mark.parametrize("agents", [35, 60])
+def test_what_cannot_fit_is_named(agents: int) -> None:
+    with pytest.raises(InputError, match="world_spawning_x"):
         Navigation(agents, 2).spawn(0)
-    side = float(str(caught.value).split("Use ")[1].split(",")[0])
-    assert side > 1
-    if agents < 100:
-        Navigation(agents, 2, world_spawning_x=side, world_spawning_y=side).spawn(0)
-
-
-def test_agents_start_the_same_whether_or_not_goals_are_shared() -> None:
-    alone = Navigation(4, 2, collisions=False).spawn(3)
-    shared = Navigation(4, 2, collisions=False, agents_with_same_goal=3).spawn(3)
-    assert torch.equal(alone.positions, shared.positions)
-    assert torch.equal(shared.targets[:, 0], shared.targets[:, 2])
-    assert torch.equal(shared.targets[:, 3], alone.targets[:, 3])
-    split = Navigation(4, 2, collisions=False, agents_with_same_goal=2, split_goals=True).spawn(3)
-    assert torch.equal(split.targets[:, 2:], alone.targets[:, [1, 1]])

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior.points import Norm
-from graphsnd.kernels.autograd import CODES, Dtype, Parts, add_up, side_by_side
+from graphsnd.kernels.autograd import CODES, Differentiable, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import LANES
 from graphsnd.kernels.reference import HOMOGENEOUS, scale_of
@@ -90,10 +90,10 @@ class Numba:
         return (upper + upper.T) * scale
 
     def pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:
-        a, code, inverse = _array(x), CODES[norm], _inverse(scale_of(x, norm))
-        w, g, out = _array(weight.double()), _array(grad), np.empty_like(a)
-        run_threads(lambda i, j: loops.matrix_backward(code, a, inverse, w, g, i, j, out), _shares(x))
-        return torch.from_numpy(out)
+        # Tile by tile: what a tile of agents needs stays in a first-level cache.
+        i, j = torch.triu_indices(x.shape[1], x.shape[1], 1)
+        pairs = torch.stack([i, j])[:, (i // loops.TILE * x.shape[1] + j // loops.TILE).argsort(stable=True)]
+        return self.edges_backward(x, norm, pairs.T, weight, grad[tuple(pairs)])
 
     def edge_means(self, x: Tensor, norm: Norm, edges: Tensor) -> Tensor:
         return self.edge_means_and_totals((x,), norm, edges, None, ordered=False)[0]
@@ -217,3 +217,6 @@ def _shares(x: Tensor) -> list[tuple[int, int]]:
 def _strips(rows: int) -> list[tuple[int, int]]:
     """Split the rows of a triangle into strips of one tile, longest first, so that threads end together."""
     return [(i, min(i + loops.TILE, rows)) for i in range(0, rows, loops.TILE)]
+
+
+backend = Differentiable(Numba())

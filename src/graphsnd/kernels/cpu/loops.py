@@ -205,26 +205,6 @@ def matrix(norm, x, inverse, weight, first, last, out):
 
 
 @jit
-def matrix_backward(norm, x, inverse, weight, grad, first, last, out):
-    """``out``: gradient with respect to ``x``; ``grad`` is the symmetric gradient of the matrix."""
-    n, block, slopes = x.shape[1], new_block(x), new_block(x)
-    d, c = np.empty(LANES, x.dtype), np.zeros(LANES, x.dtype)
-    for o in range(first, last, LANES):
-        count = min(LANES, last - o)
-        load(x, o, count, inverse, block)
-        slopes[:] = 0
-        for a in range(0, n, TILE):
-            for b in range(a, n, TILE):
-                for i in range(a, min(a + TILE, n)):
-                    for j in range(max(b, i + 1), min(b + TILE, n)):
-                        distances(norm, block[i], block[j], d)
-                        for q in range(count):
-                            c[q] = weight[o + q] * grad[i, j]
-                        add_slopes(norm, block[i], block[j], d, c, slopes[i], slopes[j])
-        store(slopes, o, count, out)
-
-
-@jit
 def row_totals(norm, x, inverse, first, last, out):
     """``out[o, i]``: sum over j > i for the rows ``i = first .. last``, lanes along j."""
     n, features = x.shape[1], x.shape[2]

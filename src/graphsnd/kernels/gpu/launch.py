@@ -10,7 +10,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from triton.runtime import driver
 
 from graphsnd.behavior.points import Norm
-from graphsnd.kernels.autograd import CODES, Dtype, Parts, add_up, side_by_side
+from graphsnd.kernels.autograd import CODES, Differentiable, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.gpu import edges as edge_kernels
 from graphsnd.kernels.gpu import slopes as slope_kernels
 from graphsnd.kernels.gpu import tiles
@@ -332,3 +332,6 @@ def _edge_backward(x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: T
         *x.stride(), *edges.stride(), grad.stride(0), f, CODES[norm], block,
     )  # fmt: skip
     return out
+
+
+backend = Differentiable(Triton())

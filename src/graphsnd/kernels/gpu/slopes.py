@@ -136,7 +136,7 @@ def matrix_backward(
 def drag_wide(x, inverse, pairs, factor, out, first, n, F, stride_f, NORM: tl.constexpr, MATRIX: tl.constexpr):
     """Write ``factor`` times the pull on the 64 agents from ``first`` on to ``out[f, j]``; return their distances.
 
-    One lane has the same two agents throughout, so what it adds to memory nobody else touches.
+    One lane has the same two agents throughout, so no other lane touches what it adds to memory.
     """
     j = first + tl.arange(0, 32)
     total = tl.zeros((32,), dtype=x.dtype.element_ty)

@@ -107,7 +107,7 @@ class Dispersion(World):
 
     def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> DispersionState:
         """Return a state with all agents at rest in the middle and food uniform on the square."""
-        count = self.count_environments(environments)
+        count = environments or self.environments
         food = draw_uniform(generator, (count, self._food, 2), self.device) * self.pos_range
         positions = torch.zeros(count, self.agents, 2, device=self.device)
         eaten = torch.zeros(count, self._food, dtype=torch.bool, device=self.device)
@@ -130,10 +130,6 @@ class Dispersion(World):
         eaten = state.eaten | (present > 0)
         after = DispersionState(positions, velocities, state.food, eaten, state.steps + 1)
         return after, Step(self._observe(after, x, y), rewards, eaten.all(-1), self.truncated(after.steps))
-
-    def goals(self, state: DispersionState) -> Tensor:
-        """Return the positions of the food, eaten or not, ``[E, F, 2]``."""
-        return state.food
 
     def _observe(self, state: DispersionState, x: Tensor, y: Tensor) -> Tensor:
         environments, agents = state.positions.shape[:2]

@@ -20,15 +20,14 @@ from graphsnd.rl.worlds.physics import (
     count_contacts,
     length,
 )
-from graphsnd.rl.worlds.spawning import check_room, scatter_apart
+from graphsnd.rl.worlds.spawning import scatter_apart
 from graphsnd.rl.worlds.world import Continuous, Step, World, check_counts, check_flags, check_moves, store
 
 SUBSTEPS = 2
 GOAL_RADIUS = 0.05
 CLEARANCE = 0.05  # between the rims of things at the start
 LENGTHS = ("world_spawning_x", "world_spawning_y", "lidar_range", "agent_radius")
-REWARDS = ("pos_shaping_factor", "final_reward", "agent_collision_penalty")
-FLAGS = ("collisions", "enforce_bounds", "split_goals", "observe_all_goals", "shared_rew", "vmas_compatible")
+FLAGS = ("collisions", "enforce_bounds", "shared_rew", "vmas_compatible")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +71,6 @@ class Navigation(World):
         world_spawning_x: Half width of the box in which agents and goals start.
         world_spawning_y: Half height of it.
         enforce_bounds: Whether that box has walls.
-        agents_with_same_goal: Number of the first agents that share a goal; above 1 only without collisions.
-        split_goals: Whether the team is split into two halves with a goal each.
-        observe_all_goals: Whether an agent sees all goals, not only its own.
         lidar_range: Length of the rays.
         agent_radius: Radius of every agent.
         n_lidar_rays: Number of rays.
@@ -89,7 +85,7 @@ class Navigation(World):
             costs more.
 
     Raises:
-        InputError: For options out of range, or more agents than the box can hold.
+        InputError: For options out of range.
 
     Example:
         >>> world = Navigation(4, 2)
@@ -109,9 +105,6 @@ class Navigation(World):
     world_spawning_x: float = 1.0
     world_spawning_y: float = 1.0
     enforce_bounds: bool = False
-    agents_with_same_goal: int = 1
-    split_goals: bool = False
-    observe_all_goals: bool = False
     lidar_range: float = 0.35
     agent_radius: float = 0.1
     n_lidar_rays: int = 12
@@ -134,23 +127,7 @@ class Navigation(World):
         store(self, n_lidar_rays=rays)
         for name in LENGTHS:
             store(self, **{name: check_number(name, getattr(self, name), low=1e-6, high=1e6)})
-        for name in REWARDS:
-            store(self, **{name: check_number(name, getattr(self, name))})
-        self._check_goals()
-        check_room(2 * self.agents, self._half, self._apart)
         store(self, _lidar=Lidar.make(rays, self.lidar_range, self.agent_radius, self.device))
-
-    def _check_goals(self) -> None:
-        high = self.agents
-        same = self.agents_with_same_goal
-        same = check_integer("agents_with_same_goal", same, f"in 1 .. agents = {high}", low=1, high=high)
-        store(self, agents_with_same_goal=same)
-        if self.agents_with_same_goal > 1 and self.collisions:
-            fix = "Solid agents cannot all stand on one goal: use collisions=False."
-            raise InputError("agents_with_same_goal", "to be 1 with collisions", self.agents_with_same_goal, fix)
-        if self.split_goals and 2 * self.agents_with_same_goal != self.agents:
-            got = f"{self.agents_with_same_goal} of {self.agents} agents"
-            raise InputError("agents_with_same_goal", "to be half of the team with split_goals", got)
 
     @property
     def _half(self) -> tuple[float, float]:
@@ -168,24 +145,18 @@ class Navigation(World):
 
     @property
     def observation_features(self) -> int:
-        """4 for the agent's own motion, 2 for each goal in sight, and the rays."""
-        goals = self.agents if self.observe_all_goals else 1
-        return 4 + 2 * goals + (self.n_lidar_rays if self.collisions else 0)
+        """4 for the agent's own motion, 2 for its goal, and the rays."""
+        return 6 + (self.n_lidar_rays if self.collisions else 0)
 
     def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> NavigationState:
         """Return a state with agents and goals at rest, ``2 * agent_radius + 0.05`` apart.
 
         Raises:
-            InputError: When they do not fit in many tries, naming the box that would do.
+            InputError: When they do not fit in many tries.
         """
-        count = self.count_environments(environments)
+        count = environments or self.environments
         points = scatter_apart(generator, count, 2 * self.agents, self._half, self._apart).to(self.device)
-        positions, drawn = points[:, : self.agents].contiguous(), points[:, self.agents :]
-        agent = torch.arange(self.agents, device=self.device)
-        shared = self.agents_with_same_goal
-        # Every agent draws a goal, used or not, so that sharing goals does not change where agents start.
-        goal = agent // shared if self.split_goals else torch.where(agent < shared, 0, agent)
-        targets = drawn[:, goal].contiguous()
+        positions, targets = (part.contiguous() for part in points.split(self.agents, 1))
         shaping = length(positions - targets) * self.pos_shaping_factor
         steps = torch.zeros(count, dtype=torch.long, device=self.device)
         return NavigationState(positions, torch.zeros_like(positions), targets, shaping, steps)
@@ -205,10 +176,6 @@ class Navigation(World):
         rewards = self._rewards(state.shaping - shaping, distances, positions, near)
         terminated = (distances < self.agent_radius).all(-1)
         return after, Step(self._observe(after, near), rewards, terminated, self.truncated(after.steps))
-
-    def goals(self, state: NavigationState) -> Tensor:
-        """Return each agent's goal, ``[E, N, 2]``."""
-        return state.targets
 
     def solved(self, state: NavigationState) -> Tensor:
         """Return which agents are within their radius of their goal; all of them end the episode."""
@@ -252,10 +219,7 @@ class Navigation(World):
 
     def _observe(self, state: NavigationState, near: Near | None) -> Tensor:
         x = state.positions
-        to_goals = x - state.targets
-        if self.observe_all_goals:
-            to_goals = (x.unsqueeze(2) - state.targets.unsqueeze(1)).flatten(2)
-        parts = [x, state.velocities, to_goals]
+        parts = [x, state.velocities, x - state.targets]
         if self.collisions:
             flat = x.reshape(-1, 2)
             readings = self._lidar.dense(x) if near is None else self._lidar.sparse(flat, near.low, near.high)

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_device, check_number
+from graphsnd.errors import check_device, check_number
 from graphsnd.rl.worlds.physics import DT, KEPT_SPEED, contact_dense, norm, offsets
 from graphsnd.rl.worlds.world import Discrete, Step, World, check_counts, check_flags, check_moves, draw_uniform, store
 
@@ -90,7 +90,7 @@ class SimpleSpread(World):
 
     def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> SpreadState:
         """Return a state with agents at rest and landmarks, uniform on the square of half side 1."""
-        count = self.count_environments(environments)
+        count = environments or self.environments
         points = draw_uniform(generator, (count, 2 * self.agents, 2), self.device)
         positions, landmarks = points[:, : self.agents].contiguous(), points[:, self.agents :].contiguous()
         steps = torch.zeros(count, dtype=torch.long, device=self.device)
@@ -111,15 +111,9 @@ class SimpleSpread(World):
         return seen
 
     def step(self, state: SpreadState, actions: Tensor) -> tuple[SpreadState, Step]:
-        """Move with the old velocity, then change it; then rewards and observations.
-
-        On a GPU an action out of range fails on the device: checking it here would wait for the device.
-        """
+        """Move with the old velocity, then change it; then rewards and observations."""
         actions = check_moves(actions, tuple(state.positions.shape[:2]), integers=True)
-        try:
-            moves = self._moves.index_select(0, actions.reshape(-1).long()).view_as(state.positions)
-        except IndexError:
-            raise InputError("actions", f"in 0 .. {len(self._moves) - 1}", "others") from None
+        moves = self._moves.index_select(0, actions.reshape(-1)).view_as(state.positions)
         forces = moves + contact_dense(state.positions, TOUCHING, tail=True)
         positions = state.positions + state.velocities * DT
         velocities = state.velocities * KEPT_SPEED + forces * DT
@@ -131,10 +125,6 @@ class SimpleSpread(World):
         truncated = self.truncated(after.steps)
         terminated = (apart < CAPTURED).all(-1) & ~truncated & self.terminate_on_success  # not both, as in mpe2
         return after, Step(self.observe(after), rewards, terminated, truncated)
-
-    def goals(self, state: SpreadState) -> Tensor:
-        """Return the positions of the landmarks, ``[E, N, 2]``."""
-        return state.landmarks
 
     def solved(self, state: SpreadState) -> Tensor:
         """Return which agents cover a landmark."""

@@ -7,8 +7,6 @@ block of the stream can be decided at once, for all environments.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -16,23 +14,8 @@ from graphsnd.errors import InputError
 from graphsnd.graphs.random import source
 from graphsnd.rl.worlds.physics import near_pairs
 
-DENSEST = math.pi / math.sqrt(12)  # of the plane that equal discs can cover
-EASY = 0.35  # of the world; random placement in sequence stops near 0.547
 OPEN, KEPT, DROPPED = 0, 1, 2
 Half = tuple[float, float]
-
-
-def check_room(count: int, half: Half, apart: float) -> None:
-    """Raise when ``count`` points that keep their distance cannot lie in the world at all.
-
-    Discs of diameter ``apart`` around the points do not overlap and reach ``apart / 2`` over the edge.
-
-    Raises:
-        InputError: Naming the world that would do.
-    """
-    cover = count * math.pi / 4 / ((2 * half[0] / apart + 1) * (2 * half[1] / apart + 1))
-    if cover > DENSEST:
-        raise _crowded(count, half, apart, "no arrangement exists")
 
 
 def scatter_apart(generator: torch.Generator | int, environments: int, count: int, half: Half, apart: float) -> Tensor:
@@ -51,7 +34,7 @@ def scatter_apart(generator: torch.Generator | int, environments: int, count: in
         float32 ``[environments, count, 2]`` on the CPU.
 
     Raises:
-        InputError: When they do not fit, naming the world that would do.
+        InputError: When they do not fit.
 
     Example:
         >>> points = scatter_apart(0, 2, 5, (1.0, 1.0), 0.3)
@@ -72,7 +55,10 @@ def scatter_apart(generator: torch.Generator | int, environments: int, count: in
         patience -= width
         drawn = torch.rand(len(missing), width, 2, generator=rng, device=rng.device).cpu()
         placed[missing], filled[missing] = _place(placed[missing], filled[missing], (2 * drawn - 1) * size, apart)
-    raise _crowded(count, half, apart, f"{count - int(filled.min())} still without a place after {width} draws each")
+    left, (x, y) = count - int(filled.min()), half
+    expected = f"to hold {count} agents and goals at least {apart:g} apart"
+    got, fix = f"{x:g}, {y:g}, where {left} found no place", "Use a larger world, smaller agents, or fewer."
+    raise InputError("world_spawning_x, world_spawning_y", expected, got, fix)
 
 
 def _place(placed: Tensor, filled: Tensor, proposals: Tensor, apart: float) -> tuple[Tensor, Tensor]:
@@ -106,19 +92,3 @@ def _keep_greedily(points: Tensor, group: Tensor, status: Tensor, apart: float) 
         status[high[(status[low] == KEPT) & (status[high] == OPEN)]] = DROPPED
         status[(status == OPEN) & ~waiting] = KEPT
     return status
-
-
-def _crowded(count: int, half: Half, apart: float, why: str) -> InputError:
-    """Return the error, which names the same box scaled until random placement is easy."""
-    x, y = half
-    # 4xy s^2 + 2(x + y) apart s + apart^2 = area of the discs / EASY
-    a, b = 4 * x * y, 2 * (x + y) * apart
-    c = apart**2 - count * math.pi * apart**2 / 4 / EASY
-    scale = max((-b + math.sqrt(b * b - 4 * a * c)) / (2 * a), 1.1)
-    wide, high = (math.ceil(100 * scale * side) / 100 for side in half)
-    return InputError(
-        "world_spawning_x, world_spawning_y",
-        f"to hold {count} agents and goals at least {apart:g} apart",
-        f"{x:g}, {y:g}, where {why}",
-        f"Use {wide:g}, {high:g}, smaller agents, or fewer.",
-    )

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphsnd.errors import MOST_AGENTS, InputError, check_integer, check_shape, check_tensor, check_type, shape_of
+from graphsnd.errors import MOST_AGENTS, check_integer, check_shape, check_tensor, check_type
 from graphsnd.graphs.random import source
 
 S = TypeVar("S")
@@ -25,17 +25,15 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Continuous:
-    """Actions are vectors; components outside the range are clamped to it.
+    """Actions are vectors; components outside [-1, 1] are clamped to it.
 
     Example:
         >>> from graphsnd.rl.worlds import Navigation
         >>> Navigation(4, 2).actions
-        Continuous(features=2, low=-1.0, high=1.0)
+        Continuous(features=2)
     """
 
     features: int  # length of an action
-    low: float = -1.0  # of each component
-    high: float = 1.0  # of each component
 
 
 @dataclass(frozen=True)
@@ -132,9 +130,6 @@ class World(ABC):
             done: Bool ``[E]``, usually ``step.terminated | step.truncated``.
             generator: Where the randomness comes from; an int is a seed.
         """
-        environments = next(iter(state_tensors(state).values())).shape[:1]
-        done = check_tensor("done", done, 1, "(environments,)")
-        check_shape("done", done, environments, dtype="bool")
         if not self.spawns_on_host and done.device.type != "cpu":
             return merge(state, done, self.spawn(generator, len(done)))
         rows = done.nonzero()[:, 0]
@@ -142,27 +137,9 @@ class World(ABC):
             return state
         return map_state(lambda old, new: old.index_copy(0, rows, new), state, self.spawn(generator, len(rows)))
 
-    def positions(self, state: Any) -> Tensor | None:
-        """Return the positions of the agents, ``[E, N, 2]``; None for states without ``positions``."""
-        return getattr(state, "positions", None)
-
-    def goals(self, state: Any) -> Tensor | None:
-        """Return the positions of the landmarks, ``[E, L, 2]``, for figures."""
-        return None
-
     def solved(self, state: Any) -> Tensor | None:
         """Return which agents have reached their goal, bool ``[E, N]``; None where no agent has a goal of its own."""
         return None
-
-    def count_environments(self, environments: int | None) -> int:
-        """Return the number of environments to spawn; that of the world for None.
-
-        Raises:
-            InputError: For no environment, or more than there can be.
-        """
-        if environments is None:
-            return self.environments
-        return check_environments(self.agents, environments)
 
     def truncated(self, steps: Tensor) -> Tensor:
         """Return which of the step counters ``[E]`` have reached the horizon."""
@@ -179,9 +156,6 @@ def merge(state: S, done: Tensor, fresh: S) -> S:
         done: Bool ``[E]``.
         fresh: Another state of the same type and shapes.
 
-    Raises:
-        InputError: For a state that is not a dataclass of tensors, or a ``done`` of another length.
-
     Example:
         >>> from graphsnd.rl.worlds import Dispersion
         >>> world = Dispersion(2, 3)
@@ -190,15 +164,7 @@ def merge(state: S, done: Tensor, fresh: S) -> S:
         >>> [bool((mixed.food[e] == new.food[e]).all()) for e in range(3)]
         [False, True, False]
     """
-    done = check_tensor("done", done, 1, "(environments,)")
-    if type(fresh) is not type(state):
-        raise InputError("fresh", f"to be a {type(state).__name__}", type(fresh).__name__)
-
-    def choose(old: Tensor, new: Tensor) -> Tensor:
-        check_shape("done", done, old.shape[:1], dtype="bool")
-        return torch.where(done.view(-1, *[1] * (old.dim() - 1)), new, old)
-
-    return map_state(choose, state, fresh)
+    return map_state(lambda old, new: torch.where(done.view(-1, *[1] * (old.dim() - 1)), new, old), state, fresh)
 
 
 def map_state(function: Callable[..., Tensor], state: S, *others: S) -> S:
@@ -207,17 +173,9 @@ def map_state(function: Callable[..., Tensor], state: S, *others: S) -> S:
     return dataclasses.replace(state, **parts)  # type: ignore[type-var]
 
 
-def state_tensors(state: object) -> dict[str, Tensor]:
-    """Return the tensors of a state by name.
-
-    Raises:
-        InputError: For a state that is not a dataclass of tensors.
-    """
-    is_value = dataclasses.is_dataclass(state) and not isinstance(state, type)
-    fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)} if is_value else {}  # type: ignore[arg-type]
-    if not fields or not all(isinstance(value, Tensor) for value in fields.values()):
-        raise InputError("state", "to be a dataclass of tensors", type(state).__name__)
-    return fields
+def state_tensors(state: Any) -> dict[str, Tensor]:
+    """Return the tensors of a state by name."""
+    return {field.name: getattr(state, field.name) for field in dataclasses.fields(state)}
 
 
 def check_counts(agents: int, environments: int, horizon: int | None) -> dict[str, Any]:
@@ -227,16 +185,10 @@ def check_counts(agents: int, environments: int, horizon: int | None) -> dict[st
         InputError: For no agent, no environment, more agents than there can be, or a horizon below 1.
     """
     agents = check_integer("agents", agents, f"to be an integer in 1 .. {MOST_AGENTS}", low=1, high=MOST_AGENTS)
-    environments = check_environments(agents, environments)
+    environments = check_integer("environments", environments, "to be an integer, at least 1", low=1)
     if horizon is not None:
         horizon = check_integer("horizon", horizon, "to be an integer, at least 1, or None for no limit", low=1)
     return {"agents": agents, "environments": environments, "horizon": horizon}
-
-
-def check_environments(agents: int, environments: int) -> int:
-    """Return the number of environments, or raise for none and for more agents in all than there can be."""
-    most = MOST_AGENTS // agents
-    return check_integer("environments", environments, f"to be an integer in 1 .. {most}", low=1, high=most)
 
 
 def check_flags(options: object, *names: str) -> None:
@@ -253,12 +205,8 @@ def store(options: object, **values: Any) -> None:
 
 def check_moves(actions: Tensor, shape: tuple[int, ...], *, integers: bool = False) -> Tensor:
     """Return ``actions``, or raise unless they have the shape that the state requires. Reads no value of the tensor."""
-    symbolic = "(environments, agents)" if integers else "(environments, agents, 2)"
-    actions = check_tensor("actions", actions, 0, symbolic)
-    if tuple(actions.shape) != shape:
-        raise InputError("actions", f"with shape {symbolic} = {shape}", shape_of(actions))
-    if integers and (actions.is_floating_point() or actions.dtype == torch.bool):
-        raise InputError("actions", "to have an integer dtype", actions.dtype, "Actions are numbered from 0.")
+    actions = check_tensor("actions", actions, 0, str(shape))
+    check_shape("actions", actions, shape, dtype="int64" if integers else "")
     return actions
 
 
