@@ -89,8 +89,8 @@ package: $(READY) ## Build wheel and sdist into dist/, check them, and check the
 	PYTHONPATH=dist/outside $(BIN)/mypy --strict --config-file= tests/typed_use.py examples/measure_a_team.py \
 	  examples/discrete_actions.py examples/stop_at_a_tolerance.py
 
-bench: $(READY)  ## Measure what guards against regressions, into bench.json; NAME=speed for one question, BEFORE=old.json to compare
-	$(BIN)/python -m benchmarks $(or $(NAME),all) --json $(or $(JSON),bench.json) $(if $(BEFORE),--compare $(BEFORE))
+bench: $(READY)  ## Measure what guards against regressions, into bench.json; NAME=speed for one question
+	$(BIN)/python -m benchmarks $(or $(NAME),all) --json $(or $(JSON),bench.json)
 
 reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper, OUT=folder, AGAIN=1, RAY=address
 	$(BIN)/python -m paper run --scale $(or $(SCALE),laptop) $(if $(OUT),--out $(OUT)) $(if $(AGAIN),--again) $(if $(RAY),--ray $(RAY))

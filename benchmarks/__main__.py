@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from benchmarks.comparison import KEYS, compare, times_in
 from benchmarks.figures import FIGURES, machine
 from benchmarks.provenance import collect_provenance, verify_commit
 from benchmarks.timing import Options
@@ -26,6 +25,8 @@ from graphsnd.plots.tables import format_duration, table
 
 RESULTS = Path(__file__).resolve().parent / "results"  # committed
 NAMES = ("speed", "calls", "share", "modules", "designs", "coverage", "worlds", "training", "dico")
+# What tells the rows of a list apart.
+KEYS = ("suite", "case", "design", "task", "team", "world", "n", "agents", "observations", "features")
 ALL = ("calls", "share", "modules", "training", "worlds", "dico")  # what `make bench` measures
 
 
@@ -37,11 +38,8 @@ def main(arguments: list[str] | None = None) -> None:
         if given.plot:
             results = [_read("--plot", file) for file in given.plot]
             print(f"wrote {save_png(_figure(results), given.png or Path('bench.png'))}")
-            return
-        before = [_read("--compare", file) for file in given.compare or ()]
-        after = before.pop() if len(before) > 1 else _measure(given)
-        if before and _show_moves(before[0], after):
-            sys.exit(1)
+        else:
+            _measure(given)
     except InputError as error:
         parser.error(str(error))
 
@@ -64,12 +62,10 @@ def _parser() -> argparse.ArgumentParser:
     text = "measure nothing: draw these results of speed or share into --png"
     parser.add_argument("--plot", type=Path, nargs="+", metavar="FILE", help=text)
     parser.add_argument("--png", type=Path, metavar="PATH", help="the figure of --plot; default: bench.png")
-    text = "print what moved since FILE beyond noise; exit with 1 if anything is slower; two files: measure nothing"
-    parser.add_argument("--compare", type=Path, nargs="+", metavar="FILE", help=text)
     return parser
 
 
-def _measure(given: argparse.Namespace) -> dict[str, Any]:
+def _measure(given: argparse.Namespace) -> None:
     if given.json is not None and not given.json.parent.is_dir():
         raise InputError("--json", "in a folder that exists", repr(str(given.json)))
     if given.json is not None and given.json.resolve().is_relative_to(RESULTS):
@@ -91,7 +87,6 @@ def _measure(given: argparse.Namespace) -> dict[str, Any]:
             write_whole(given.json, json.dumps(result, indent=1, allow_nan=False) + "\n")
         _show(name, part, result)
     Console().print(f"took {perf_counter() - begin:.0f} s", style="dim")
-    return result
 
 
 def _read(option: str, file: Path) -> dict[str, Any]:
@@ -109,18 +104,6 @@ def _figure(results: list[dict[str, Any]]) -> Any:
     if len(suites) > 1 or not suites <= FIGURES.keys():
         raise InputError("--plot", f"to be of {' or '.join(FIGURES)}", ", ".join(sorted(suites)))
     return FIGURES[suites.pop()](results)
-
-
-def _show_moves(before: dict[str, Any], after: dict[str, Any]) -> bool:
-    """Print what moved beyond noise; return whether anything is slower."""
-    moves, console = compare(before, after), Console(highlight=False)
-    common = len(dict(times_in(before)).keys() & dict(times_in(after)).keys())
-    loads = " and ".join(f"{result['hardware']['load'] or 0:.1f}" for result in (before, after))
-    console.print(f"\n{common - len(moves)} of {common} times are the same within noise. Load: {loads}.", markup=False)
-    if moves:
-        cells = [dict(_cells(move)) for move in moves]
-        console.print(table(list(cells[0]), [list(each.values()) for each in cells], align="<>"))
-    return any(move["times_as_long"] > 1 for move in moves)
 
 
 def _show(name: str, part: dict[str, Any], result: dict[str, Any]) -> None:

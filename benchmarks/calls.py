@@ -19,14 +19,10 @@ sampled: calls that measure part of the pairs, each by itself, in the same round
 are `graphsnd.graph_snd` on a tenth of the pairs, the graph drawn before and within the call. Designs that redraw their
 pairs per observation are whole calls of `graphsnd.measure`, intervals included; with "sums" they are their draws and
 distances alone, on a GPU. over_snd: their times over that of `snd`.
-
-first_s: the first `snd` of a new process, 8 agents on 64 observations, imports not counted. CPU only.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -74,13 +70,6 @@ CPU_CASES = [*CASES, Case(100, 8, gs.JensenShannon(), observations=1024), Case(5
 FULL = [*CASES, Case(2000), Case(2000, 32)]
 TENTH = 0.1  # chance of a pair of the sampled graphs
 DESIGNS = ("ring:4", "matching", "agents:8")  # that redraw their pairs per observation
-FIRST = """
-import time, torch, graphsnd as gs
-behavior = gs.Gaussian(torch.randn(64, 8, 2), torch.rand(64, 8, 2))
-begin = time.perf_counter()
-float(gs.snd(behavior))
-print(time.perf_counter() - begin)
-"""
 
 
 def measure(options: Options) -> dict[str, Any]:
@@ -93,13 +82,7 @@ def measure(options: Options) -> dict[str, Any]:
     teams = (50,) if options.quick else (500, 2000, 10_000) if options.full and cuda else (500, 2000)
     many = 4096 if cuda and not options.quick else 256
     sampled = options.each("part of the pairs", teams, lambda n: compare_sampled(n, many, options))
-    first = {} if cuda else {"first_s": summarise_times([time_first() for _ in range(1 if options.quick else 5)])}
-    return {"calls": rows, "sampled": sampled, **first}
-
-
-def time_first() -> float:
-    """Return the seconds of the first call of a new process."""
-    return float(subprocess.run([sys.executable, "-c", FIRST], capture_output=True, check=True).stdout)
+    return {"calls": rows, "sampled": sampled}
 
 
 def compare_sampled(n: int, observations: int, options: Options) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from benchmarks.__main__ import NAMES, _tables, main
-from benchmarks.comparison import times_in
 
 COMMITTED = Path(__file__).parents[2] / "benchmarks" / "results"
 NEEDS = {"dico": "benchmarl"}
@@ -37,7 +36,6 @@ def test_a_quick_run_shows_and_writes_what_it_measured(
     assert {"commit", "versions", "notes"} <= result.keys()
     shown = capsys.readouterr().out
     assert f"\n{name}, " in shown
-    assert list(times_in(result)) or name == "coverage"
 
 
 @pytest.mark.gpu
