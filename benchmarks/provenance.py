@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import subprocess
 from datetime import datetime, timezone
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +43,19 @@ def collect_provenance(command: str, seed: int | None = None) -> dict[str, Any]:
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         **find_commit(),
         "hardware": describe_hardware(),
-        "versions": find_versions(PACKAGES) | find_cuda(),
+        "versions": find_versions(),
     }
 
 
-def find_versions(packages: tuple[str, ...]) -> dict[str, str | None]:
-    """Return the versions of Python, graphsnd and ``packages``; None for what is not installed."""
+def find_versions() -> dict[str, str | None]:
+    """Return versions; None for what is not installed. With a GPU, also those of CUDA and of the driver."""
+    import torch
+
     versions: dict[str, str | None] = {"python": platform.python_version(), "graphsnd": graphsnd.__version__}
-    for package in packages:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = None
+    versions |= {name: metadata.version(name) if find_spec(name) else None for name in PACKAGES}
+    if torch.cuda.is_available():
+        driver = _run("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+        versions |= {"cuda": torch.version.cuda, "driver": driver.splitlines()[0] if driver else None}
     return versions
 
 
@@ -68,22 +71,9 @@ def describe_hardware() -> dict[str, Any]:
 
 def processor_name() -> str:
     """Return the model of the processor as its maker calls it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def find_cuda() -> dict[str, str | None]:
-    """Return the versions of CUDA and of the driver; nothing without a GPU."""
-    import torch
-
-    if not torch.cuda.is_available():
-        return {}
-    driver = _run("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
-    return {"cuda": torch.version.cuda, "driver": driver.splitlines()[0] if driver else None}
+    about = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*: (.*)", about.read_text(encoding="utf-8")) if about.exists() else None
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def find_commit() -> dict[str, Any]:

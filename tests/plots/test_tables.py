@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import io
 
+import pytest
 import torch
 from rich.console import Console
 
 import graphsnd as gs
-from graphsnd.plots.tables import lines_table, summarise, table
+from graphsnd.plots.tables import format_duration, format_interval, lines_table, summarise, table
 
 TEAM = gs.Deterministic(torch.randn(40, 10, 2, generator=torch.Generator().manual_seed(0)))
 
@@ -71,3 +72,14 @@ def test_few_observations_have_no_observation_error() -> None:
     found = _facts(None, gs.Deterministic(torch.zeros(3, 4, 2)))
     assert found["SND"].startswith("0 ± unknown (")
     assert "16 observations" in found["clusters"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0009994, "999 us"), (0.0009996, "1.00 ms"), (0.9996, "1.00 s"), (99.96, "100 s")]
+)
+def test_durations_keep_three_digits_where_the_unit_changes(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
+
+
+def test_intervals_keep_trailing_zeros() -> None:
+    assert format_interval((0.5, 1.25)) == "[0.5000, 1.250]"
