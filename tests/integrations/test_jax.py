@@ -149,15 +149,6 @@ def test_nnx_modules_are_asked_in_evaluation_mode() -> None:
     assert type(listed.evaluate(torch.tensor(ROWS))).__name__ == "Categorical"
 
 
-def test_images() -> None:
-    weights = jnp.asarray(np.random.default_rng(1).normal(size=(2, 27, 2)), jnp.float32)
-    images = torch.randn(6, 3, 3, 3)
-    team = JaxTeam(lambda w, o: o.reshape(len(o), -1) @ w, weights, feature_dims=3)
-    rows = images.flatten(1).double().numpy()
-    answers = [rows @ np.asarray(w, np.float64) for w in weights]
-    assert gs.snd(team.evaluate(images)).item() == pytest.approx(mean_apart(answers, euclidean), rel=1e-5)
-
-
 def test_what_it_refuses() -> None:
     for params in ({"a": jnp.zeros((2, 3)), "b": jnp.zeros((3, 3))}, {"a": jnp.zeros(3), "b": 1.0}, jnp.float32(1), {}):
         with pytest.raises(InputError, match="agents first"):

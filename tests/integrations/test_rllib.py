@@ -274,7 +274,7 @@ def test_dict_and_tuple_observations(tmp_path: Path) -> None:
     halves = [tree.map_structure(lambda part, half=half: part[half::2], given) for half in (0, 1)]
     whose = gs.measure(team, dict(zip("ab", halves, strict=True)))
     assert whose.value == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(InputError, match=r"`observations\['it'\]` with the parts 0, 1, got 0"):
+    with pytest.raises(InputError, match=r"`observations\['it'\]` with the arrays 0, 1, got 0"):
         gs.measure(team, {**given, "it": kinds[:1]})
 
 

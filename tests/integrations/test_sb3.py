@@ -288,7 +288,7 @@ def test_masks_are_shown_with_the_observations(actions: Any, sizes: list[int]) -
         chosen = [model.predict(rows, action_masks=masks, deterministic=True)[0] for model in models]
         measured = gs.measure(ModelTeam(models, deterministic=True), given).value
         assert measured == pytest.approx((chosen[0] != chosen[1]).mean())
-    with pytest.raises(InputError, match="with the parts 'action_mask', 'observation', got"):
+    with pytest.raises(InputError, match="with the arrays 'action_mask', 'observation', got"):
         gs.measure(ModelTeam(models), rows)
     callback = DiversityCallback(models)
     with torch.enable_grad():

@@ -54,14 +54,6 @@ def test_a_partial_reset_leaves_the_other_environments_alone() -> None:
     assert not after[0, :, :4].any()  # at rest in the middle
 
 
-def test_a_seed_repeats_the_starts() -> None:
-    env = WorldEnv(Dispersion(3, 4), seed=1)
-    first, second = env.reset(), env.reset()
-    env.set_seed(1)
-    assert torch.equal(env.reset()["agents", "observation"], first["agents", "observation"])
-    assert not torch.equal(first["agents", "observation"], second["agents", "observation"])
-
-
 def test_discrete_actions_are_numbered_as_in_vmas() -> None:
     pytest.importorskip("vmas")
     theirs = VmasEnv("dispersion", num_envs=9, n_agents=2, continuous_actions=False)
@@ -74,13 +66,6 @@ def test_discrete_actions_are_numbered_as_in_vmas() -> None:
         start["agents", "action"] = chosen
         velocities.append(env.step(start)["next", "agents", "observation"][..., 2:4])
     torch.testing.assert_close(*velocities)
-
-
-def test_another_device() -> None:
-    env = WorldEnv(Dispersion(3, 4), seed=2)
-    first = env.reset()["agents", "observation"]
-    assert env.to("cpu") is env  # and goes on
-    assert not torch.equal(env.reset()["agents", "observation"], first)
 
 
 @pytest.mark.gpu

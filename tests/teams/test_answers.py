@@ -120,13 +120,6 @@ def test_scales_of_sequences(shape: tuple[int, ...]) -> None:
     assert torch.equal(behavior.scale[..., 0, :], scale.expand(10, 8, 2))  # type: ignore[attr-defined]
 
 
-def test_a_scale_of_each_agent_and_a_single_action() -> None:
-    scale = torch.rand(1, AGENTS, 2)
-    behavior = gs.evaluate(lambda o: (o[:, None, :2].expand(-1, AGENTS, -1), scale), ROWS)
-    assert torch.equal(behavior.scale, scale.expand(30, AGENTS, 2))  # type: ignore[attr-defined]
-    assert gs.evaluate([lambda o: (o[:, :1], torch.ones(1, 1))] * 2, ROWS).agents == 2
-
-
 def test_actions_of_several_dimensions() -> None:
     nets = make(lambda one, two: D.Independent(D.Normal(two.unflatten(-1, (3, 1)), 0.5), 2))
     flat = make(lambda one, two: (two, torch.tensor(0.5)))

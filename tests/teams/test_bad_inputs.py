@@ -16,7 +16,7 @@ import graphsnd as gs
 from graphsnd.teams import CategoricalHead, GaussianHead, StackedMLP, StackedTeam, as_team
 
 from .conftest import FEATURES, TEAMS
-from .test_parts import DIMS, looking, scenes
+from .test_arrays import DIMS, looking, scenes
 
 GENERATOR = torch.Generator().manual_seed(0)
 LINEAR, ROWS = nn.Linear(FEATURES, 2), torch.randn(30, FEATURES, generator=GENERATOR)
@@ -99,7 +99,6 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
         [],
     ]),
     ("observations", draw, [[nn.Linear(7, 2)]]),
-    ("samples", lambda samples: gs.draw_samples([torch.sin], torch.zeros(4, 2), samples=samples), [0]),
 ]  # fmt: skip
 
 

@@ -102,11 +102,6 @@ def test_one_distribution_of_the_whole_team(inner: int, observations: torch.Tens
     torch.testing.assert_close(*map(gs.snd, squashed))
 
 
-def test_identical_policies(observations: torch.Tensor, weights: torch.Tensor) -> None:
-    policy = linear(weights[0])
-    assert gs.snd(gs.evaluate([policy] * 4, observations)) == 0
-
-
 def test_a_dict_of_policies_keeps_its_names(observations: torch.Tensor, weights: torch.Tensor) -> None:
     policies = {name: linear(w) for name, w in zip(("scout", "carrier", "guard"), weights, strict=True)}
     plain = gs.evaluate(list(policies.values()), observations)

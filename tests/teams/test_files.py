@@ -52,13 +52,6 @@ def saved(tmp_path: Path, generator: torch.Generator) -> Path:
     return tmp_path
 
 
-def test_nothing_else_is_left_behind(saved: Path, generator: torch.Generator) -> None:
-    stacked("categorical", generator).save(saved)
-    assert sorted(file.name for file in saved.iterdir()) == ["team.json", "team.safetensors"]
-    assert "Categorical" in repr(Team.load(saved).head)  # type: ignore[attr-defined]
-    assert repr(Team.load(saved / "team.json")) == repr(Team.load(saved))
-
-
 def test_a_failed_save_leaves_the_old_files(
     saved: Path, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

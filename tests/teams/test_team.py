@@ -28,15 +28,11 @@ CHOICES = {
 }
 
 
-def fields(behavior: Behavior) -> list[Tensor]:
-    return tensors_of(behavior)
-
-
 def gathered(behavior: Behavior, agents: Tensor) -> list[Tensor]:
     """The answers asked for, one at a time."""
     return [
         torch.stack([torch.stack([field[o, a] for a in row]) for o, row in enumerate(agents.tolist())])
-        for field in fields(behavior)
+        for field in tensors_of(behavior)
     ]
 
 
@@ -65,7 +61,7 @@ def test_partial_is_evaluate_gathered(team: Team, choice: str, generator: torch.
     assert type(whole) is type(answered)
     with torch.no_grad():
         cut_off = team.partial(observations, agents)
-    for got, also, expected in zip(fields(answered), fields(cut_off), gathered(whole, agents), strict=True):
+    for got, also, expected in zip(tensors_of(answered), tensors_of(cut_off), gathered(whole, agents), strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-13)
         torch.testing.assert_close(also, expected, rtol=1e-12, atol=1e-13)
 
@@ -75,7 +71,7 @@ def test_gradients_of_partial_are_those_of_evaluate(team: Team, generator: torch
         pytest.skip("callables hide their parameters")
     agents = CHOICES["lopsided"](generator)
     observations = torch.randn(len(agents), FEATURES, generator=generator, dtype=torch.float64)
-    asked, whole = fields(team.partial(observations, agents)), gathered(team.evaluate(observations), agents)
+    asked, whole = tensors_of(team.partial(observations, agents)), gathered(team.evaluate(observations), agents)
     weights = [torch.randn(field.shape, generator=generator, dtype=torch.float64) for field in asked]
     grads = []
     for answer in (asked, whole):
@@ -94,6 +90,6 @@ def test_layout_of_the_observations_does_not_matter(team: Team, generator: torch
     observations = torch.randn(3, 5, FEATURES, generator=generator, dtype=torch.float64)
     grid, flat, one = (team.evaluate(o) for o in (observations, observations.flatten(0, 1), observations[1, 2]))
     assert (grid.batch_shape, flat.batch_shape, one.batch_shape) == ((3, 5), (15,), ())
-    for a, b, c in zip(fields(grid), fields(flat), fields(one), strict=True):
+    for a, b, c in zip(tensors_of(grid), tensors_of(flat), tensors_of(one), strict=True):
         torch.testing.assert_close(a.flatten(0, 1), b)
         torch.testing.assert_close(c, a[1, 2])

@@ -149,7 +149,7 @@ def _from_policies(team: Team, observations: Any, distance: Distance | str | Non
     if team.agents < 2:
         raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
     about = (len(inputs), shape, names, inputs.device, backend, distance)
-    by_agent = isinstance(observations, Mapping) and team.parts is None and len(shape) > 1
+    by_agent = isinstance(observations, Mapping) and team.arrays is None and len(shape) > 1
     source = Source(team.agents, *about, team=team, inputs=inputs, by_agent=by_agent)
     if not team.proportional:
         source.like  # noqa: B018, tries a joint module row by row, since it will be shown observations pooled

@@ -75,8 +75,8 @@ class JaxTeam(JointTeam):
         family = FAMILIES[frozenset(answer)]
         lead = shown.shape[: -self.feature_dims]
         # Agents first in JAX, before the actions here.
-        parts = {key: as_tensor(part).movedim(0, 1).unflatten(0, lead) for key, part in answer.items()}
-        return family(**parts)
+        tensors = {key: as_tensor(part).movedim(0, 1).unflatten(0, lead) for key, part in answer.items()}
+        return family(**tensors)
 
 
 def _flatten(answer: Any) -> dict[str, Any]:

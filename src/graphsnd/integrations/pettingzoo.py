@@ -17,7 +17,7 @@ from torch import distributions as D
 
 from graphsnd.behavior import Categorical, Deterministic, Gaussian
 from graphsnd.errors import InputError, as_tensor, describe, shape_of
-from graphsnd.integrations.spaces import map_parts
+from graphsnd.integrations.spaces import map_arrays
 from graphsnd.teams.answers import ask
 from graphsnd.teams.policies import Policy
 
@@ -36,7 +36,7 @@ class Collected:
         Collected(agents=2, observations=5, episodes=2)
     """
 
-    # [observations, *features] of each agent, in the order of time; of Dict observations a dict of such, by part
+    # [observations, *features] of each agent, in the order of time; of Dict observations a dict of such, by key
     by_agent: dict[str, Any]
     episodes: dict[str, Tensor]  # int64 [observations], the episode of each of them
 
@@ -48,18 +48,18 @@ class Collected:
     def pooled(self) -> Any:
         """Observations of all agents, ``[observations, *features]``: those of the first agent first.
 
-        Dict observations are a dict of such, by part.
+        Dict observations are a dict of such, by key.
 
         Raises:
             InputError: When agents observe different things.
         """
-        shapes = {agent: map_parts(lambda part: tuple(part.shape[1:]), rows) for agent, rows in self.by_agent.items()}
+        shapes = {agent: map_arrays(lambda part: tuple(part.shape[1:]), rows) for agent, rows in self.by_agent.items()}
         alike = [agent for agent, shape in shapes.items() if shape == next(iter(shapes.values()))]
         if len(alike) < len(shapes):
             fix = f"Take those that are alike, as in collected.of({alike}).pooled."
             got = ", ".join(f"{agent} {shape}" for agent, shape in shapes.items())
             raise InputError("by_agent", "with observations of one shape", got, fix)
-        return map_parts(lambda *parts: torch.cat(parts), *self.by_agent.values())
+        return map_arrays(lambda *rows: torch.cat(rows), *self.by_agent.values())
 
     @property
     def clusters(self) -> Tensor:
@@ -94,7 +94,7 @@ def collect(
 
     Returns:
         Observations as float32, by agent and pooled, with their episodes. Where they are a dict of ``observation`` and
-        ``action_mask``, the first; other dicts are kept by part. Agents that were never there are left out.
+        ``action_mask``, the first; other dicts are kept by key. Agents that were never there are left out.
 
     Raises:
         InputError: For something that is no environment, agents without a policy, and answers that are no actions.
@@ -123,7 +123,7 @@ def collect(
     finally:
         np.random.set_state(state)
     there = [name for name in held if name in recorder.rows]
-    made = {name: map_parts(lambda *parts: torch.stack(parts), *recorder.rows[name]) for name in there}
+    made = {name: map_arrays(lambda *rows: torch.stack(rows), *recorder.rows[name]) for name in there}
     return Collected(made, {name: torch.tensor(recorder.episodes[name]) for name in there})
 
 
@@ -133,8 +133,7 @@ def _by_name(policies: Any, agents: list[str] | None) -> dict[str, Any]:
         return dict(policies.items())
     if not isinstance(policies, Sequence | nn.ModuleList):
         return dict.fromkeys(["0"] if agents is None else agents, policies)
-    names = list(map(str, range(len(policies)))) if agents is None else agents
-    return dict(zip(names, policies, strict=True))
+    return dict(zip(agents or map(str, range(len(policies))), policies, strict=True))
 
 
 class _Recorder:
@@ -160,7 +159,7 @@ class _Recorder:
             self.seeded[id(space)] = space
         masked = isinstance(given, Mapping) and "action_mask" in given
         mask = given["action_mask"] if masked else (info or {}).get("action_mask")
-        seen = map_parts(np.asarray, given.get("observation", given) if masked else given)
+        seen = map_arrays(np.asarray, given.get("observation", given) if masked else given)
         self.rows.setdefault(agent, []).append(_to_tensors(seen))
         self.episodes.setdefault(agent, []).append(self.episode)
         policy = self.policies[agent]
@@ -168,7 +167,7 @@ class _Recorder:
             return space.sample() if mask is None else space.sample(mask)
         if hasattr(policy, "predict"):
             return _fit(self._predict(agent, policy, seen), space, agent)
-        answer = as_tensor(ask(policy, map_parts(lambda part: part.unsqueeze(0), _to_tensors(seen)), agent))
+        answer = as_tensor(ask(policy, map_arrays(lambda part: part.unsqueeze(0), _to_tensors(seen)), agent))
         answer = answer.base_dist if isinstance(answer, D.Independent) else answer
         action = _draw(answer, mask, agent)[0].cpu().numpy()
         if isinstance(answer, Categorical | D.Categorical):
@@ -221,14 +220,14 @@ def _run_single(recorder: _Recorder, steps: int) -> None:
 
 
 def _to_tensors(seen: Any) -> Any:
-    """Return a copy of what was observed, as float32; one number as an array of one, but not as part of a dict."""
+    """Return a copy of what was observed, as float32; one number as an array of one, but not in a dict."""
     dims = 0 if isinstance(seen, Mapping) else 1
-    return map_parts(lambda part: torch.from_numpy(np.array(part, np.float32, ndmin=dims)), seen)
+    return map_arrays(lambda part: torch.from_numpy(np.array(part, np.float32, ndmin=dims)), seen)
 
 
 def _fit(action: Any, space: Any, agent: str) -> Any:
     """Return an action in the shape, range and type of its space."""
-    box, shape = hasattr(space, "low"), space.shape  # None of a space of several parts
+    box, shape = hasattr(space, "low"), space.shape  # None of a space of several arrays
     if shape is not None and action.size == np.prod(shape, dtype=int) and (box or action.dtype.kind in "biu"):
         made = action.reshape(shape)
         if box:

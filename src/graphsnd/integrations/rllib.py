@@ -19,7 +19,7 @@ from torch import distributions as D
 from graphsnd.behavior import Behavior, Deterministic, from_distribution
 from graphsnd.errors import InputError, require
 from graphsnd.integrations.probe import Probe
-from graphsnd.integrations.spaces import SpacesTeam, read_actions, split_parts, squash
+from graphsnd.integrations.spaces import SpacesTeam, read_actions, split_arrays, squash
 
 __all__ = ["DiversityCallback", "ModuleTeam", "load_team"]
 
@@ -36,7 +36,7 @@ class ModuleTeam(SpacesTeam):
     discrete actions total variation is then the share of observations on which two modules choose differently.
 
     Observations are ``[..., *shape]`` of the observation space; those of a Dict or Tuple space are a dict or tuple of
-    such, with its parts. Recurrent modules take sequences ``[batch, time, *shape]``, along which each rolls a state of
+    such, with its keys. Recurrent modules take sequences ``[batch, time, *shape]``, along which each rolls a state of
     its own: ``graphsnd.measure(team, sequences)``.
 
     Args:
@@ -67,7 +67,7 @@ class _Policy(nn.Module):
         self.module, self.squashed = module, squashed
 
     def forward(self, observations: Tensor) -> Behavior:
-        given = {"obs": split_parts(self.module.observation_space, observations)}
+        given = {"obs": split_arrays(self.module.observation_space, observations)}
         if self.module.is_stateful():  # from its first state, the same for every sequence
             repeat = lambda one: torch.as_tensor(one).to(observations.device).expand(len(observations), *one.shape)  # noqa: E731
             given["state_in"] = tree.map_structure(repeat, self.module.get_initial_state())

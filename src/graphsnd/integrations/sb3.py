@@ -17,7 +17,7 @@ from torch import distributions as D
 from graphsnd.behavior import Behavior, from_distribution
 from graphsnd.errors import InputError, require
 from graphsnd.integrations.probe import Probe
-from graphsnd.integrations.spaces import SpacesTeam, by_name, map_parts, read_actions, split_parts, squash
+from graphsnd.integrations.spaces import SpacesTeam, by_name, map_arrays, read_actions, split_arrays, squash
 from graphsnd.teams.answers import map_tensors
 
 __all__ = ["DiversityCallback", "ModelTeam"]
@@ -92,18 +92,18 @@ class _Policy(nn.Module):
             self.space = spaces.Dict({"observation": self.space, "action_mask": spaces.MultiBinary(int(choices))})
 
     def forward(self, observations: Tensor) -> Behavior:
-        shown = split_parts(self.space, observations)
+        shown = split_arrays(self.space, observations)
         masks = {}
         if self.masked:
             masks, shown = {"action_masks": shown["action_mask"]}, shown["observation"]
         normalizer = _normalizer(self.model) if self.normalize else None
         if normalizer:
-            normal = normalizer.normalize_obs(map_parts(lambda part: part.cpu().numpy(), shown))
-            shown = map_parts(lambda part: torch.as_tensor(part).to(observations.device), normal)
+            normal = normalizer.normalize_obs(map_arrays(lambda part: part.cpu().numpy(), shown))
+            shown = map_arrays(lambda part: torch.as_tensor(part).to(observations.device), normal)
         if hasattr(self.policy, "lstm_actor"):  # of sb3-contrib, which takes sequences one after another
             batch, lstm = observations.shape[:2], self.policy.lstm_actor
             state = torch.zeros(lstm.num_layers, batch[0], lstm.hidden_size, device=observations.device)
-            flat, starts = map_parts(lambda part: part.flatten(0, 1), shown), state.new_zeros(batch.numel())
+            flat, starts = map_arrays(lambda part: part.flatten(0, 1), shown), state.new_zeros(batch.numel())
             answer = self.policy.get_distribution(flat, (state, state), starts)[0]
             behavior = self._read(answer, to_range=self.policy.squash_output)
             return map_tensors(lambda given, _: given[0].unflatten(0, batch), [behavior])
@@ -114,7 +114,7 @@ class _Policy(nn.Module):
             mean, log_std, more = actor.get_action_dist_params(shown)
             return self._read(actor.action_dist.proba_distribution(mean, log_std, **more), to_range=True)
         # In the units of the action space, and clipped to it.
-        arrays = map_parts(lambda part: part.cpu().numpy(), shown)
+        arrays = map_arrays(lambda part: part.cpu().numpy(), shown)
         action = torch.as_tensor(self.policy.predict(arrays, deterministic=True, **masks)[0])
         return read_actions(action, self.actions)
 
@@ -201,7 +201,7 @@ def _buffered(models: Sequence[Any], probe: Probe) -> tuple[Any, Tensor]:
         space = model.observation_space
         shapes = {key: part.shape for key, part in space.items()} if hasattr(space, "items") else space.shape or (1,)
         # A rollout that was learnt from lies flat already.
-        seen = map_parts(lambda held, shape, own=own: held.reshape(-1, *shape)[own], buffer.observations, shapes)
+        seen = map_arrays(lambda held, shape, own=own: held.reshape(-1, *shape)[own], buffer.observations, shapes)
         normalizer = _normalizer(model)
         # Rollouts are kept as VecNormalize made them, replay buffers as the environment did.
         if normalizer and not hasattr(model, "replay_buffer"):
@@ -211,8 +211,8 @@ def _buffered(models: Sequence[Any], probe: Probe) -> tuple[Any, Tensor]:
             seen = {"observation": seen, "action_mask": masks}
         rows.append(seen)
         episodes.append(_number_episodes(buffer)[own] + 2 * low)  # there are fewer than two numbers for each entry
-    join = partial(map_parts, lambda *parts: torch.as_tensor(np.concatenate(parts)))
-    return map_parts(join, *rows), join(*episodes)  # masks lie beside observations that may have parts themselves
+    join = partial(map_arrays, lambda *each: torch.as_tensor(np.concatenate(each)))
+    return map_arrays(join, *rows), join(*episodes)  # masks lie beside observations that may be dicts themselves
 
 
 def _number_episodes(buffer: Any) -> Any:

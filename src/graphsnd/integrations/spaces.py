@@ -12,7 +12,7 @@ from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic
 from graphsnd.errors import InputError, as_tensor, shape_of
-from graphsnd.teams.parts import Part, Parts
+from graphsnd.teams.arrays import Array, Arrays
 from graphsnd.teams.policies import PoliciesTeam
 
 
@@ -49,21 +49,21 @@ class SpacesTeam(PoliciesTeam):
         if len(set(recurrent.values())) > 1:
             got = ", ".join(f"{name}: {'recurrent' if one else 'not recurrent'}" for name, one in recurrent.items())
             raise InputError(argument, "that are all recurrent, or none of them", got)
-        rank = max(1, seen.dims) if isinstance(seen, Part) else 1
+        rank = max(1, seen.dims) if isinstance(seen, Array) else 1
         super().__init__(policies, squashed=squashed, feature_dims=rank, whole=any(recurrent.values()))
-        if isinstance(seen, Parts):
-            self.parts, self.observation_features = seen, seen.size
+        if isinstance(seen, Arrays):
+            self.arrays, self.observation_features = seen, seen.size
         self._names = tuple(map(str, spaces))
 
-    def join_parts(self, observations: Any) -> Any:
+    def join_arrays(self, observations: Any) -> Any:
         """Return observations of a Dict or Tuple as rows of numbers, and images with channels where the space has them.
 
-        See :meth:`graphsnd.Team.join_parts`.
+        See :meth:`graphsnd.Team.join_arrays`.
         """
-        if self.parts is not None or not self.space.shape or hasattr(observations, "batch_size"):
-            return super().join_parts(observations)
+        if self.arrays is not None or not self.space.shape or hasattr(observations, "batch_size"):
+            return super().join_arrays(observations)
         if isinstance(observations, Mapping):
-            return map_parts(self.join_parts, observations)
+            return map_arrays(self.join_arrays, observations)
         given = as_tensor(observations)
         return read_space(self.space).fit(given, "observations") if isinstance(given, Tensor) else given
 
@@ -80,27 +80,27 @@ class SpacesTeam(PoliciesTeam):
         return super()._evaluate(observations)
 
 
-def map_parts(function: Callable[..., Any], *given: Any) -> Any:
-    """Return a function's values of arrays, or, of dicts of arrays, those of each part."""
+def map_arrays(function: Callable[..., Any], *given: Any) -> Any:
+    """Return a function's values of arrays, or, of dicts of arrays, those of each."""
     if not isinstance(given[0], Mapping):
         return function(*given)
     return {key: function(*(each[key] for each in given)) for key in given[0]}
 
 
-def split_parts(space: Any, rows: Tensor) -> Any:
-    """Return rows ``[..., features]`` as observations of a space: the inverse of joining their parts."""
+def split_arrays(space: Any, rows: Tensor) -> Any:
+    """Return rows ``[..., features]`` as observations of a space: the inverse of joining their arrays."""
     return rows if space.shape else read_space(space).split(rows)
 
 
 def read_space(space: Any) -> Any:
-    """Return a Dict or Tuple as :class:`~graphsnd.teams.parts.Parts`, and any other space as one part."""
+    """Return a Dict or Tuple as :class:`~graphsnd.teams.arrays.Arrays`, and any other space as one array."""
     inner = getattr(space, "spaces", None)
     if inner is not None:
         named = dict(inner if isinstance(inner, Mapping) else enumerate(inner))
-        parts = Parts({key: read_space(part) for key, part in named.items()})
-        parts.ordered = not isinstance(inner, Mapping)
-        return parts
-    return Part(space.shape, torch.from_numpy(np.zeros(0, space.dtype)).dtype if space.dtype.kind in "iu" else None)
+        arrays = Arrays({key: read_space(one) for key, one in named.items()})
+        arrays.ordered = not isinstance(inner, Mapping)
+        return arrays
+    return Array(space.shape, torch.from_numpy(np.zeros(0, space.dtype)).dtype if space.dtype.kind in "iu" else None)
 
 
 def by_name(given: Mapping[Any, Any] | Sequence[Any]) -> dict[str, Any]:

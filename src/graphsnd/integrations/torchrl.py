@@ -19,8 +19,8 @@ from graphsnd.integrations.probe import Probe
 from graphsnd.rl.worlds import World
 from graphsnd.rl.worlds.world import Discrete
 from graphsnd.teams.answers import evaluation_mode, map_tensors, tensors_of
+from graphsnd.teams.arrays import Array, Arrays
 from graphsnd.teams.joint import JointTeam
-from graphsnd.teams.parts import Part, Parts
 from graphsnd.teams.team import Team
 
 __all__ = ["ActorTeam", "DiversityCallback", "WorldEnv"]
@@ -44,15 +44,15 @@ class KeyedTeam(Team):
     def _read_at(self, keys: Sequence[Any], feature_dims: int | Mapping[Any, int]) -> None:
         dims = feature_dims if isinstance(feature_dims, Mapping) else dict.fromkeys(keys or [()], feature_dims)
         self.observation_keys = tuple(keys)
-        self.parts = Parts({key: Part(dims.get(key, 1)) for key in keys}) if len(keys) > 1 else None
-        self.feature_dims = 1 if self.parts else next(iter(dims.values()), 1)
+        self.arrays = Arrays({key: Array(dims.get(key, 1)) for key in keys}) if len(keys) > 1 else None
+        self.feature_dims = 1 if self.arrays else next(iter(dims.values()), 1)
 
-    def join_parts(self, observations: Any) -> Any:
+    def join_arrays(self, observations: Any) -> Any:
         """As for every team; a TensorDict, such as a rollout, is read at ``observation_keys``."""
         if isinstance(observations, tensordict.TensorDictBase):
             entries = self.read_entries(observations)
-            observations = entries if self.parts else entries[self.observation_keys[0]]
-        return super().join_parts(observations)
+            observations = entries if self.arrays else entries[self.observation_keys[0]]
+        return super().join_arrays(observations)
 
     def read_entries(self, rollout: Any) -> dict[Any, Tensor]:
         """Return the entries of a TensorDict that are observations, by their keys."""
@@ -64,7 +64,7 @@ class KeyedTeam(Team):
         return entries
 
     def _by_key(self, rows: Tensor) -> dict[Any, Tensor]:
-        return self.parts.split(rows) if self.parts else {self.observation_keys[0]: rows}
+        return self.arrays.split(rows) if self.arrays else {self.observation_keys[0]: rows}
 
 
 class ActorTeam(KeyedTeam, JointTeam):

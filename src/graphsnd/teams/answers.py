@@ -51,7 +51,7 @@ def evaluation_mode(policy: object) -> Iterator[None]:
     """Turn dropout off and let batch normalisation use its own statistics, as where policies act; then restore modes.
 
     Recurrent layers without dropout keep their mode, which changes no number; cuDNN has no gradients in the other.
-    Threads take turns: one would restore modes that another still needs.
+    One thread at a time: a second would restore modes that the first still needs.
     """
     if not isinstance(policy, nn.Module):
         yield

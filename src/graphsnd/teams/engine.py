@@ -182,8 +182,8 @@ def run_gathered(
     Copies are made of the weights that are asked for; others are not touched.
     """
     (pieces, slots), device, every = split_requests(networks), inputs.device, (*weights, *biases)
-    parts = [part for each in pieces for part in _split(*each, weights)]
-    chosen, depth, answers = [owners.to(device) for owners, _ in parts], len(weights), []
+    batches = [batch for each in pieces for batch in _split(*each, weights)]
+    chosen, depth, answers = [owners.to(device) for owners, _ in batches], len(weights), []
     gathered: Iterable[tuple[Tensor, ...]]
     if torch.is_grad_enabled() and any(each.requires_grad for each in every):
         # The graph keeps all gathered weights anyway, and each gather would have a gradient as large as all weights.
@@ -191,7 +191,7 @@ def run_gathered(
         gathered = zip(*(each.index_select(0, index).split(sizes) for each in every), strict=True)
     else:
         gathered = (tuple(each.index_select(0, part) for each in every) for part in chosen)
-    for (_, requests), own in zip(parts, gathered, strict=True):
+    for (_, requests), own in zip(batches, gathered, strict=True):
         shown = inputs[rows[requests].to(device)]
         answers.append(run_layers(shown, own[:depth], own[depth:], activation).flatten(0, 1))
     return torch.cat(answers).index_select(0, slots.to(device))
@@ -239,7 +239,7 @@ def split_requests(networks: Tensor) -> tuple[list[tuple[Tensor, Tensor]], Tenso
 
 
 def _split(owners: Tensor, requests: Tensor, weights: Sequence[Tensor]) -> Iterable[tuple[Tensor, Tensor]]:
-    """Return a batch in parts that are served at once."""
+    """Return a batch in pieces that are served at once."""
     held = sum(math.prod(weight.shape[1:]) for weight in weights) * weights[0].element_size()
     by_weights = MAX_GATHERED.get(weights[0].device.type, 2**28) // held
     rows = MAX_ACTIVATIONS // max(size for weight in weights for size in weight.shape[1:])

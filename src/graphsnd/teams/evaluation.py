@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Samples
-from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
+from graphsnd.errors import InputError, as_tensor, describe
 from graphsnd.teams.answers import LOCK, ask
 from graphsnd.teams.policies import Policy, as_team
 from graphsnd.teams.team import Team
@@ -106,7 +106,6 @@ def draw_samples(
         >>> draw_samples(noisy, torch.zeros(5, 2), samples=8)
         Samples(agents=3, observations=5)
     """
-    check_integer("samples", samples, "to be an integer, at least 1", low=1)
     named = dict(policies.items() if isinstance(policies, Mapping | nn.ModuleDict) else enumerate(policies))
     observations = as_tensor(observations)
     with LOCK, torch.random.fork_rng():
@@ -126,7 +125,7 @@ def _draw(policy: Callable[..., Any], observations: Any, name: str, encode: Call
     answer = ask(policy, observations, name)
     answer = as_tensor(answer if encode is None else encode(answer))
     if not isinstance(answer, Tensor) or answer.dim() < 2 or not answer.is_floating_point():
-        got = shape_of(answer) + f" of {answer.dtype}" if isinstance(answer, Tensor) else type(answer).__name__
         fix = "Distributions: return a draw, policy(o).sample(). Text, tokens, choices: encode=, which gives features."
-        raise InputError("policies", "to answer with floating tensors (..., features)", f"{got} of policy {name}", fix)
+        got = f"{describe(answer)} of policy {name}"
+        raise InputError("policies", "to answer with floating tensors (..., features)", got, fix)
     return answer

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError, as_tensor
+from graphsnd.errors import InputError
 from graphsnd.teams.answers import ask, ask_quietly, check_rows, read_answer, take_agents, tensors_of
 from graphsnd.teams.team import Team, device_of
 
@@ -51,13 +51,6 @@ class JointTeam(Team):
             fix = "Pass agents=, or evaluate the team once."
             raise InputError("agents", "to be known for a stacked module", "None", fix)
         return self._agents
-
-    def partial(self, observations: Tensor, agents: Tensor) -> Behavior:
-        """As for every team, at the cost of all agents."""
-        observations = as_tensor(observations)
-        if self._agents is None and isinstance(observations, Tensor) and observations.dim() == 2 and len(observations):
-            self.evaluate(observations[:1])
-        return super().partial(observations, agents)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self._agents}, observation_features=None)"

@@ -30,9 +30,9 @@ from graphsnd.teams.answers import (
     tensors_of,
     with_tensors,
 )
+from graphsnd.teams.arrays import Array, Arrays, OnArrays
 from graphsnd.teams.engine import CACHED_ACTIVATIONS, MAX_ACTIVATIONS
 from graphsnd.teams.joint import JointTeam
-from graphsnd.teams.parts import OnParts, Part, Parts
 from graphsnd.teams.team import Team, device_of, tensors_in
 
 Policy = Callable[[Tensor], Any]
@@ -265,16 +265,15 @@ def as_team(
     else:
         listed = list(given) if isinstance(given, Iterable) and not isinstance(given, Tensor) else []
         if not listed or not all(map(callable, listed)):
-            kinds = sorted({type(one).__name__ for one in listed if not callable(one)})
-            got = f"a {type(given).__name__} that holds {', '.join(kinds) or 'no policy'}"
+            got = f"a {type(given).__name__} of {sorted({type(one).__name__ for one in listed})}"
             fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
             raise InputError("team", "to be a list or dict of modules or callables, or one stacked module", got, fix)
-        parts = None
+        arrays = None
         if isinstance(feature_dims, Mapping):
-            parts = Parts({key: Part(dims) for key, dims in feature_dims.items()})
-            listed, feature_dims = [OnParts(policy, parts) for policy in listed], 1
+            arrays = Arrays({key: Array(dims) for key, dims in feature_dims.items()})
+            listed, feature_dims = [OnArrays(policy, arrays) for policy in listed], 1
         team = PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
-        team.parts = parts
+        team.arrays = arrays
     if agents is not None and agents != team.agents:
         raise InputError("agents", f"to be {team.agents}, the number of policies", agents)
     return team

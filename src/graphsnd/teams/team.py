@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import Named, stack_agents
 from graphsnd.errors import InputError, as_tensor, check_index, check_tensor, plural, shape_of
-from graphsnd.teams.parts import Parts
+from graphsnd.teams.arrays import Arrays
 
 
 class Team(Named, ABC):
@@ -49,7 +49,7 @@ class Team(Named, ABC):
     cost: int | None = None
     proportional: bool = True
     whole: bool = False
-    parts: Parts | None = None  # of observations that are several arrays
+    arrays: Arrays | None = None  # of observations that are several arrays
 
     def evaluate(self, observations: Tensor) -> Behavior:
         """Return what every agent would do on every observation.
@@ -72,7 +72,7 @@ class Team(Named, ABC):
 
     def read_observations(self, observations: Any) -> Tensor:
         """Return observations as one tensor ``[..., features]``; a dict of what each agent observed is pooled."""
-        joined = self.join_parts(observations)
+        joined = self.join_arrays(observations)
         observations = joined if isinstance(joined, Tensor) else as_tensor(joined)
         if isinstance(observations, Tensor):
             return check_tensor("observations", observations, self.feature_dims, "(..., features)")
@@ -89,25 +89,25 @@ class Team(Named, ABC):
         pooled = stack_agents("observations", observations, names, trailing=self.feature_dims)
         return check_tensor("observations", pooled, self.feature_dims, "(..., features)")
 
-    def join_parts(self, observations: Any) -> Any:
+    def join_arrays(self, observations: Any) -> Any:
         """Return observations of several arrays as rows of numbers, and those of one array as they are.
 
         Args:
-            observations: The parts by their names, or in their order, each ``[..., *shape]``; or a dict of such by
+            observations: The arrays by their names, or in their order, each ``[..., *shape]``; or a dict of such by
                 agent. Rows ``[..., features]`` are returned as they are.
 
         Raises:
-            InputError: For other parts, or parts of other shapes.
+            InputError: For other arrays, or arrays of other shapes.
         """
-        if self.parts is None:
+        if self.arrays is None:
             return observations
         dictionary = isinstance(observations, Mapping) and not hasattr(observations, "batch_size")  # no TensorDict
-        if dictionary and self.parts.keys().isdisjoint(observations):
-            return {agent: self.join_parts(own) for agent, own in observations.items()}
+        if dictionary and self.arrays.keys().isdisjoint(observations):
+            return {agent: self.join_arrays(own) for agent, own in observations.items()}
         given = as_tensor(observations)
         if isinstance(given, Tensor) and given.shape[-1:] == (self.observation_features,):
             return observations
-        rows = self.parts.join(observations)
+        rows = self.arrays.join(observations)
         self.observation_features = rows.shape[-1]
         return rows
 

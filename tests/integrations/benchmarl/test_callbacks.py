@@ -40,12 +40,6 @@ def test_overflow_is_the_farthest_agents(generator) -> None:
     assert torch.equal(model.controller_state, before)
 
 
-def test_nothing_to_gain_inside_the_range(generator) -> None:
-    loss = action_overflow(build(target=0.0), torch.randn(9, 4, 5, generator=generator))
-    assert float(loss.detach()) == 0.0
-    loss.backward()
-
-
 def test_setups_that_would_lie_are_refused(experiment) -> None:
     with pytest.raises(InputError, match="collect_with_grad"):
         experiment(IppoConfig, MODEL, callbacks=[DiversityCallback()], collect_with_grad=True)

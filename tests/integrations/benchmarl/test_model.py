@@ -7,11 +7,10 @@ import torch
 from tensordict import TensorDict
 
 from graphsnd import Deterministic, snd
-from graphsnd.control import DiCo, Homogeneous, Unconstrained
+from graphsnd.control import DiCo
 from graphsnd.control.measurement import measure_points
 from graphsnd.designs.design import Complete
 from graphsnd.errors import InputError
-from graphsnd.integrations.benchmarl import DiCoModelConfig
 from graphsnd.integrations.benchmarl.model import COUNTED, Deviating, DiCoModel
 from tests.integrations.benchmarl.conftest import build
 
@@ -229,12 +228,6 @@ def test_what_is_refused() -> None:
         build(outputs=3)
     with pytest.raises(InputError, match="design"):
         build(design="bernouli:0.1")
-
-
-def test_targets_choose_the_controller() -> None:
-    assert isinstance(DiCoModelConfig(target=0.2).make_controller(), DiCo)
-    assert isinstance(DiCoModelConfig(target=0.0).make_controller(), Homogeneous)
-    assert isinstance(DiCoModelConfig(target=None).make_controller(), Unconstrained)
 
 
 def make(**options) -> Deviating:

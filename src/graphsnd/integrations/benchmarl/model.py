@@ -203,8 +203,8 @@ class DiCoModel(Model):  # type: ignore[misc]
     Example:
         >>> from torchrl.data import Bounded, Composite, Unbounded
         >>> from graphsnd.integrations.benchmarl import DiCoModelConfig
-        >>> parts = {"observation": Unbounded((3, 5)), "logits": Unbounded((3, 4)), "action": Bounded(-1, 1, (3, 2))}
-        >>> seen, out, action = (Composite({"agents": Composite({k: v}, shape=(3,))}) for k, v in parts.items())
+        >>> leaves = {"observation": Unbounded((3, 5)), "logits": Unbounded((3, 4)), "action": Bounded(-1, 1, (3, 2))}
+        >>> seen, out, action = (Composite({"agents": Composite({k: v}, shape=(3,))}) for k, v in leaves.items())
         >>> options = {"agent_group": "agents", "input_has_agent_dim": True, "n_agents": 3, "centralised": False}
         >>> options |= {"input_spec": seen, "output_spec": out, "action_spec": action}
         >>> options |= {"share_params": True, "device": "cpu"}
@@ -328,8 +328,8 @@ class DiCoModel(Model):  # type: ignore[misc]
         self.controller_state.copy_(pack(state))
         self.__dict__["_trained"] = self.controller_state  # no buffer of its own, which a loss would replace too
         self.draws[1] += 1
-        parts = (torch.ones_like(scale), scale, status.saturated, status.empty, status.invalid)
-        self.tally += torch.stack([part.double().mean() for part in parts])
+        counted = (torch.ones_like(scale), scale, status.saturated, status.empty, status.invalid)
+        self.tally += torch.stack([part.double().mean() for part in counted])
 
     def _sample(self, frames: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
         """Return observations ``[O, inputs]`` of all agents, and the positions of all at each, ``[O, agents, d]``."""

@@ -67,7 +67,7 @@ def test_policies_are_given_what_they_read(functions: bool) -> None:
     for given in (rows, arrays, pooled):
         assert gs.measure(team, given).value == pytest.approx(expected, rel=1e-5)
     agents = torch.randint(N, (30, 3), generator=torch.Generator().manual_seed(1))
-    some, everything = team.partial(team.join_parts(rows), agents), team.evaluate(rows)  # type: ignore[arg-type]
+    some, everything = team.partial(team.join_arrays(rows), agents), team.evaluate(rows)  # type: ignore[arg-type]
     torch.testing.assert_close(some.actions, everything.actions[torch.arange(30)[:, None], agents])  # type: ignore[attr-defined]
     behavior = gs.evaluate(policies, pooled, feature_dims=DIMS)
     assert behavior.batch_shape == (5, 6)

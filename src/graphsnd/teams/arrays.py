@@ -13,7 +13,7 @@ from graphsnd.errors import InputError, check_tensor, describe, shape_of
 from graphsnd.teams.answers import unwrap
 
 
-class Part:
+class Array:
     """One array of an observation.
 
     Args:
@@ -61,52 +61,52 @@ class Part:
         return rows.reshape(*rows.shape[:-1], *self.shape or ()).to(self.dtype or rows.dtype)
 
 
-class Parts(dict[Any, "Part | Parts"]):
-    """What an observation consists of, by name, or by place in a tuple; each may have parts again."""
+class Arrays(dict[Any, "Array | Arrays"]):
+    """What an observation consists of, by name, or by place in a tuple; each may consist of arrays again."""
 
     ordered = False  # whether policies are given a tuple
 
     @property
     def size(self) -> int:
         """Numbers in one observation."""
-        return sum(part.size for part in self.values())
+        return sum(each.size for each in self.values())
 
     def join(self, given: Any, name: str = "observations") -> Tensor:
-        """Return observations as rows ``[..., size]``, the parts in their order.
+        """Return observations as rows ``[..., size]``, the arrays in their order.
 
         Args:
-            given: Parts ``[..., *shape]`` by name, or in order.
+            given: Arrays ``[..., *shape]`` by name, or in order.
             name: Argument name for messages.
 
         Raises:
-            InputError: For other parts, or parts of other shapes.
+            InputError: For other arrays, or arrays of other shapes.
         """
         held = dict(enumerate(given) if isinstance(given, tuple | list) else getattr(given, "items", dict)())
         if held.keys() != self.keys():
             got = ", ".join(map(repr, held)) or describe(given)
-            raise InputError(name, f"with the parts {', '.join(map(repr, self))}", got)
-        rows = {key: part.join(held[key], f"{name}[{key!r}]") for key, part in self.items()}
+            raise InputError(name, f"with the arrays {', '.join(map(repr, self))}", got)
+        rows = {key: each.join(held[key], f"{name}[{key!r}]") for key, each in self.items()}
         if len({row.shape[:-1] for row in rows.values()}) > 1:
             counts = ", ".join(f"{key!r} {tuple(row.shape[:-1])}" for key, row in rows.items())
             most = max(rows, key=lambda key: rows[key].dim())
             fix = f"Images: feature_dims={{{most!r}: 3, ...}}." if getattr(self[most], "learned", False) else ""
-            raise InputError(name, "with equal leading dimensions in all parts", counts, fix)
+            raise InputError(name, "with equal leading dimensions in all arrays", counts, fix)
         return torch.cat(list(rows.values()), dim=-1)
 
     def split(self, rows: Tensor) -> Any:
-        """Return rows ``[..., size]`` as parts: the inverse of :meth:`join`."""
-        pieces = rows.split([part.size for part in self.values()], dim=-1)
-        split = {key: part.split(piece) for (key, part), piece in zip(self.items(), pieces, strict=True)}
+        """Return rows ``[..., size]`` as arrays: the inverse of :meth:`join`."""
+        pieces = rows.split([each.size for each in self.values()], dim=-1)
+        split = {key: each.split(piece) for (key, each), piece in zip(self.items(), pieces, strict=True)}
         return tuple(split.values()) if self.ordered else split
 
 
-class OnParts(nn.Module):
-    """A policy of several parts that is given rows."""
+class OnArrays(nn.Module):
+    """A policy of several arrays that is given rows."""
 
-    def __init__(self, policy: Any, parts: Parts) -> None:
+    def __init__(self, policy: Any, arrays: Arrays) -> None:
         super().__init__()
-        self.policy, self.parts = policy, parts
+        self.policy, self.arrays = policy, arrays
 
     def forward(self, rows: Tensor) -> Any:
         """Return the policy's answer."""
-        return unwrap(self.policy)(self.parts.split(rows))
+        return unwrap(self.policy)(self.arrays.split(rows))
