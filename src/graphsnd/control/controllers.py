@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -15,7 +14,7 @@ from typing_extensions import Self
 
 from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs.design import Complete, Design, as_design
-from graphsnd.errors import InputError, check_choice, check_number, check_tensor, number
+from graphsnd.errors import InputError, check_choice, check_number, check_tensor
 from graphsnd.graphs import Graph
 
 BOUNDS = (1e-3, 1e3)  # of the scale, unless told otherwise
@@ -261,7 +260,5 @@ def _check_target(target: float | Tensor) -> float | Tensor:
 
 def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:
     """Return an interval of scales, or raise unless it holds 1, the scale before any measurement."""
-    low, high = map(number, bounds) if isinstance(bounds, list | tuple) and len(bounds) == 2 else (math.nan, math.nan)
-    if not 0 <= low <= 1 <= high < math.inf:
-        raise InputError("bounds", "to be (low, high), finite, with 1 between them", bounds)
-    return low, high
+    low, high = bounds
+    return check_number("bounds", low, low=0, high=1), check_number("bounds", high, low=1)

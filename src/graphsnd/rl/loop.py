@@ -63,7 +63,6 @@ def train(
     checkpoint_every: int = 25,
     keep_teams: bool = False,
     loggers: Sequence[str] = (),
-    capture: bool = True,
     on_row: Callable[[Sequence[Row]], None] = lambda rows: None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Trained:
@@ -79,7 +78,6 @@ def train(
         keep_teams: Whether each checkpoint leaves its teams in ``teams/iteration-*``: ``graphsnd measure FOLDER`` then
             gives diversity over training on the same observations.
         loggers: Where to log besides: ``tensorboard`` or ``wandb``, a run of each for every run.
-        capture: Passed to :class:`~graphsnd.rl.Trainer`.
         on_row: Called with the rows of every iteration, one for each run.
         progress: Called with the number of gradient steps done in an iteration.
 
@@ -109,7 +107,7 @@ def train(
         check_choice("loggers", kind, LOGGERS)
     with ExitStack() as stack:
         stop = stack.enter_context(interruptible())
-        trainer = task.make_trainer(device, capture=capture)
+        trainer = task.make_trainer(device)
         if resume and not has_checkpoint(folder):
             load_checkpoint(folder)  # refuses, before there is a folder
         folder.mkdir(parents=True, exist_ok=True)

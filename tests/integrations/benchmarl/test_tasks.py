@@ -34,7 +34,8 @@ def test_a_learner_of_action_values_trains_on_a_continuous_world(experiment) -> 
 @pytest.mark.parametrize("name", ["NAVIGATION", "DISPERSION"])
 def test_options_and_specs_are_those_of_the_vmas_task(name: str) -> None:
     ours, theirs = GraphsndTask[name].get_from_yaml(), VmasTask[name].get_from_yaml()
-    assert ours.config == theirs.config
+    shared_goals = {"agents_with_same_goal", "split_goals", "observe_all_goals"}  # of navigation in VMAS alone
+    assert ours.config == {key: value for key, value in theirs.config.items() if key not in shared_goals}
     made = [task.get_env_fun(2, True, 0, "cpu")() for task in (ours, theirs)]
     for spec in ("observation_spec", "action_spec"):
         mine, its = (getattr(task, spec)(env)["agents"] for task, env in zip((ours, theirs), made, strict=True))
