@@ -34,7 +34,7 @@ def test_a_learner_of_action_values_trains_on_a_continuous_world(experiment) -> 
 @pytest.mark.parametrize("name", ["NAVIGATION", "DISPERSION"])
 def test_options_and_specs_are_those_of_the_vmas_task(name: str) -> None:
     ours, theirs = GraphsndTask[name].get_from_yaml(), VmasTask[name].get_from_yaml()
-    assert ours.config == theirs.config
+    assert ours.config.items() <= theirs.config.items()  # navigation has no shared goals
     made = [task.get_env_fun(2, True, 0, "cpu")() for task in (ours, theirs)]
     for spec in ("observation_spec", "action_spec"):
         mine, its = (getattr(task, spec)(env)["agents"] for task, env in zip((ours, theirs), made, strict=True))
