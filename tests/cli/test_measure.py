@@ -99,7 +99,7 @@ def _bad() -> dict[str, tuple[dict[str, Any], list[str], str]]:
         "negative scale": ({"loc": good, "scale": -np.ones(2)}, [], "`scale` to be non-negative"),
         "probabilities": ({"probs": np.full((20, 6, 4), 0.2)}, [], "`probs` to sum to 1"),
         "one agent": ({"actions": good[:, :1]}, [], "at least 2 agents"),
-        "no observations": ({"actions": good[:0]}, [], "no empty axis"),
+        "no observations": ({"actions": good[:0]}, [], "`actions` with shape"),
         "no keys": ({"x": good}, [], "`FILE` to hold"),
         "design": ({"actions": good}, ["--design", "star"], "`--design` to be one of complete"),
         "p": ({"actions": good}, ["--design", "bernoulli:1.5"], "`--design` as in bernoulli:0.1"),

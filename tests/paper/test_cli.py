@@ -44,14 +44,6 @@ def test_a_run_tells_judges_and_writes(run: Any, made: list[int], tmp_path: Path
         assert (tmp_path / "results" / name).is_file()
 
 
-def test_finished_ones_are_left_and_again_repeats(run: Any, made: list[int], tmp_path: Path) -> None:
-    for extra, expected, there in (((), [2], False), ((), [2], True), (("--again",), [2, 2], False)):
-        result = run("run", "recovery", "--scale", "smoke", *options(tmp_path), *extra)
-        assert result.exit_code == 0, result.output
-        assert made == expected
-        assert ("already there" in result.stderr) == there
-
-
 def test_verdicts_only(run: Any, made: list[int], tmp_path: Path) -> None:
     run("run", "recovery", "--scale", "smoke", *options(tmp_path))
     run("run", "recovery", "--scale", "laptop", *options(tmp_path))

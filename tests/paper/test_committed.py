@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from benchmarks.provenance import SOURCES, SUFFIXES, hash_sources
+from paper import experiment
 from paper.experiment import Scale, find
 from paper.rows import decode
 from paper.runner import RESULTS, read_results
@@ -34,11 +35,11 @@ def test_numbers_of_committed_data(name: str, scale: Scale) -> None:
     assert_same_numbers(numbers, committed.numbers)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", experiment.NAMES)
 def test_figures_of_committed_data(name: str) -> None:
     committed = read_results(RESULTS, name)[Scale.PAPER]
-    experiment = find(name)
-    experiment.figure(decode(experiment.data, committed.data)).canvas.draw()
+    drawn = find(name)
+    drawn.figure(decode(drawn.data, committed.data)).canvas.draw()
 
 
 def provenances() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,10 +136,3 @@ def test_violations_are_counted(outcome: Outcome) -> None:
     numbers = summarise(decode(Data, stored))
     assert numbers["hoeffding_violation"].value == 0.25
     assert numbers["serfling_violation"].value == 0
-
-
-def test_the_figure_has_both_checkpoints(outcome: Outcome, tmp_path: Path) -> None:
-    figure = EXPERIMENT.figure(outcome.data)
-    assert [ax.get_xscale() for ax in figure.axes] == ["log", "log"]
-    figure.savefig(tmp_path / "figure.png")
-    assert (tmp_path / "figure.png").stat().st_size > 10_000

@@ -4,34 +4,20 @@ import math
 from typing import Any
 
 import pytest
-import torch
 from scipy import stats
 
 from paper.construction import (
     BUILDERS,
-    EXPERIMENT,
     ORDER,
     PAPER_MS,
-    SIZES,
     Data,
     Row,
     Size,
     builder_calls,
-    measure,
-    metric_calls,
     plain_calls,
     summarise,
 )
-from paper.experiment import Scale
-from paper.runner import Cells
 from paper.shared.stopwatch import Timing
-
-
-@pytest.fixture(scope="module")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> Data:
-    outcome = EXPERIMENT.run(Scale.SMOKE, Cells(tmp_path_factory.mktemp("cells")))
-    assert outcome.numbers == {}  # without n = 500 nothing is decided
-    return outcome.data
 
 
 def made(factor: float, **metric: float) -> list[Row]:
@@ -47,14 +33,6 @@ def made(factor: float, **metric: float) -> list[Row]:
     return rows
 
 
-def test_sizes_are_those_of_the_paper_and_one_more() -> None:
-    for scale in (Scale.LAPTOP, Scale.PAPER):
-        table = [(size.n, size.degree) for size in SIZES[scale]]
-        assert table == [(50, 6), (100, 7), (500, 9), (10_000, 14)]
-        assert all(degree == math.ceil(math.log2(n)) for n, degree in table)
-        assert [size.trials for size in SIZES[scale]][:3] == [50, 50, 20]
-
-
 def test_budgets_are_matched() -> None:
     size = Size(60, 6, 1)
     plain = plain_calls(size)
@@ -67,22 +45,6 @@ def test_budgets_are_matched() -> None:
     assert sum(drawn) / 100 == pytest.approx(180, abs=5 * (1770 * p * (1 - p) / 100) ** 0.5)
     assert 180 <= calls["knn"]() <= 360
     assert set(calls) == set(BUILDERS) == set(ORDER)
-
-
-def test_pairs_of_the_metric() -> None:
-    calls = metric_calls(Size(30, 4, 1, 1, 8))
-    assert {name: call() for name, call in calls.items()} == {"snd": 435, "graph_snd": 60, "loop": 100}
-
-
-def test_data(smoke: Data) -> None:
-    assert [row.n for row in smoke.sizes] == [size.n for size in SIZES[Scale.SMOKE]]
-    for row in smoke.sizes:
-        builders = [*BUILDERS, *(f"plain {name}" for name in BUILDERS)]
-        assert list(row.calls) == [*builders, "snd", "graph_snd", "loop"]
-        for name, one in row.calls.items():
-            assert len(one.seconds) == len(one.pairs) == (row.trials if name in builders else row.metric_trials)
-        assert row.calls["snd"].whole == 4096 / row.observations
-        assert row.calls["loop"].whole == math.comb(row.n, 2) / 100
 
 
 def values(numbers: dict[str, Any]) -> dict[str, float]:
@@ -117,12 +79,6 @@ def test_numbers_of_other_times() -> None:
     assert (found["plain_regular_over_paper"], found["ours_over_plain"]) == pytest.approx((1, 3))
 
 
-def test_plain_neighbours_that_are_slower_than_ours_decide() -> None:
-    found = values(summarise(Data(made(0.5, loop=0.1, snd=0.02, graph_snd=0.001))))
-    assert found["plain_knn_seconds_n500"] == 2 * found["knn_seconds_n500"] == pytest.approx(0.004091)
-    assert found["slowest_over_metric_n500"] == pytest.approx(0.004091 / 1.0)
-
-
 def test_noise_of_the_builders() -> None:
     rows = made(1.0, loop=0.1, snd=0.02, graph_snd=0.001)
     rows[0].calls["plain bernoulli"].seconds.reverse()
@@ -135,15 +91,3 @@ def test_noise_of_the_builders() -> None:
     assert [end.value for end in over.ends] == pytest.approx([math.exp(-reach), math.exp(reach)])
     # At 50 agents the times of uniform and Bernoulli graphs cross in the last trial.
     assert (order.value, order.low, order.high) == (3, 2, 3)
-
-
-def test_threads_are_given_back() -> None:
-    before = torch.get_num_threads()
-    measure(Size(10, 2, 1, 1, 8))
-    assert torch.get_num_threads() == before
-
-
-def test_figure(smoke: Data) -> None:
-    figure = EXPERIMENT.figure(smoke)
-    assert [ax.get_xlabel() for ax in figure.axes] == ["agents, n"] * 2
-    figure.canvas.draw()

@@ -10,20 +10,7 @@ from benchmarks.designs import SamplingPlan, measure_errors
 from paper import designs
 from paper.designs import summarise
 from paper.designs_figure import Data, Evaluations, Role, Row, TeamRows
-from paper.experiment import Outcome, Scale
-from paper.judging.claims import load_claims
-from paper.runner import Cells
 from paper.shared.expected import Redrawn
-
-
-@pytest.fixture(scope="module")
-def cells(tmp_path_factory: pytest.TempPathFactory) -> Cells:
-    return Cells(tmp_path_factory.mktemp("designs"))
-
-
-@pytest.fixture(scope="module")
-def outcome(cells: Cells) -> Outcome:
-    return designs.run(Scale.SMOKE, cells)
 
 
 def team(n: int = 20, observations: int = 200) -> gs.Gaussian:
@@ -73,16 +60,6 @@ def test_measured_errors_are_the_exact_ones() -> None:
         low, high = errors.rmse_interval
         assert 0.85 * low < exact / truth < 1.15 * high, str(design)
         assert abs(errors.bias) < 4 * errors.bias_error, str(design)
-
-
-def test_the_smoke_run(outcome: Outcome, cells: Cells) -> None:
-    named = {claim.number for claim in load_claims() if claim.experiment == "designs"}
-    missing = {name for name in named if outcome.numbers.get(name) is None}
-    assert missing == {"regular_over_bernoulli_rmse", "evaluation_share"}  # of 100 agents
-    assert outcome.numbers["evaluations_of_graph"].value > 0.99
-    steps: list[str] = []
-    assert designs.run(Scale.SMOKE, Cells(cells.root, step=steps.append)) == outcome
-    assert steps == []
 
 
 def make_row(role: Role, **changes: float) -> Row:

@@ -73,17 +73,6 @@ def test_the_committed_study(cells: Cells) -> None:
     EXPERIMENT.figure(decode(Data, json.loads(json.dumps(outcome.data, default=asdict)))).canvas.draw()
 
 
-def test_a_part_of_it(cells: Cells) -> None:
-    left_out = [run for run in TASK.runs() if run.seed > 0 or run.arm == "regular:3"]
-    write_study(cells.results, WHOLE, left_out=left_out, make=log)
-    outcome = EXPERIMENT.run(Scale.PAPER, cells)
-    assert len(outcome.data.study.missing) == len(left_out)
-    assert "regular:3, target 0.1, seed 0" in outcome.data.study.missing
-    # A claim about all runs is not decided by some.
-    known = {name for name, number in outcome.numbers.items() if number is not None}
-    assert known == {"loop_metric_speedup", "fused_metric_speedup"}
-
-
 def test_without_logs_it_says_so(cells: Cells) -> None:
     with pytest.raises(InputError, match="logs of controlled training"):
         EXPERIMENT.run(Scale.PAPER, cells)
@@ -102,12 +91,6 @@ def test_what_the_environments_change(cells: Cells) -> None:
     interval = stats.ttest_1samp([0.25 * seed + 0.125 for seed in range(3)], 0).confidence_interval()
     assert (shift.value, shift.low, shift.high) == pytest.approx((0.375, interval.low, interval.high))
     assert shift.kind == "95% t interval, 3 seeds, 4 arms"
-
-
-def test_smaller_scales_keep_the_arms() -> None:
-    arms = {scale: dict.fromkeys(run.arm for run in size.task.runs()) for scale, size in SIZES.items()}
-    assert arms[Scale.SMOKE] == arms[Scale.LAPTOP] == arms[Scale.PAPER]
-    assert len(SIZES[Scale.PAPER].task.runs()) == 15
 
 
 @pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])

@@ -3,15 +3,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from graphsnd.rl import Task, train
-from graphsnd.rl.log import Run, read_rows
+from graphsnd.rl.log import Run
 from paper.control.calls import Edges, MetricTimes, StepShare
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, FaultyRun, FaultyStudy
 from paper.control.logs import split_runs
@@ -19,7 +17,6 @@ from paper.control.study import Study, summarise_run
 from paper.dico_50 import ECONOMICAL, EXPERIMENT, SIZES, WHOLE, Data, summarise
 from paper.experiment import Number, Scale
 from paper.judging.claims import load_claims
-from paper.judging.verdicts import Verdict, judge
 from paper.rows import decode
 from paper.runner import RESULTS, Cells, read_result
 from paper.shared.stopwatch import Timing
@@ -131,16 +128,6 @@ def test_some_runs_decide_no_claim_about_all(cells: Cells) -> None:
     assert {"rollout_difference", "wrong_estimator_audit_error", "mean_edges", "fused_metric_speedup"} <= set(numbers)
 
 
-def test_a_study_of_one_cell_is_judged_and_drawn(cells: Cells) -> None:
-    left_out = [run for run in PAPER.runs() if run.seed > 0 or run.target != 0.12]
-    write_study(cells.results, WHOLE, left_out=left_out, make=log)
-    outcome = EXPERIMENT.run(Scale.PAPER, cells)
-    results = {Scale.PAPER: SimpleNamespace(numbers=known(outcome.numbers), scale=Scale.PAPER)}
-    verdicts = [judge(claim, results) for claim in load_claims() if claim.experiment == "dico-50"]  # none is refused
-    assert Verdict.NOT_MEASURED in {one.verdict for one in verdicts}
-    EXPERIMENT.figure(outcome.data).canvas.draw()
-
-
 def start(audit: float) -> Data:
     """Matched runs of both arms with the same rewards in the second iteration, and audits that differ by ``audit``."""
     runs = (RUN, replace(RUN, arm="bernoulli:0.1", first_audits=(0.1, 0.1 + audit)))
@@ -154,22 +141,6 @@ def test_rewards_that_agree_by_coarseness_decide_nothing() -> None:
     difference = summarise(start(0.0), Scale.SMOKE)["rollout_difference"]
     assert difference is not None
     assert difference.value == 0
-
-
-def test_a_stopped_study_goes_on(cells: Cells) -> None:
-    size = SIZES[Scale.SMOKE]
-    folder = cells.folder("study")
-    half = replace(size.task, settings=size.task.settings.replace(iterations=2))
-    train(half, folder)
-    EXPERIMENT.run(Scale.SMOKE, cells)
-    rows = read_rows(folder)
-    assert [row.iteration for row in rows[:: len(size.task.runs())]] == [1, 2, 3, 4]
-
-
-def test_smaller_scales_have_the_third_arm() -> None:
-    tasks: list[Task] = [SIZES[scale].task for scale in (Scale.SMOKE, Scale.LAPTOP)]
-    assert all(task.design == ("complete", "bernoulli:0.1", "agents:4") for task in [*tasks, *ECONOMICAL.values()])
-    assert (len(PAPER.runs()), PAPER.settings.optimiser_steps, PAPER.settings.samples) == (18, 135, 12_000)
 
 
 @pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])

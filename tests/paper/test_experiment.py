@@ -16,10 +16,6 @@ def test_a_range(pick: object, value: float, word: str) -> None:
     assert number == Number(value, 1.0, 9.0, "x", f"{word}, range of 3 seeds")
 
 
-def test_one_value_has_no_range_to_speak_of() -> None:
-    assert Number.range([2]) == Number(2.0, 2.0, 2.0, kind="one value")
-
-
 def test_numbers_are_plain_floats() -> None:
     number = Number(np.float32(0.5), np.int64(0), 1)
     assert [type(end) for end in (number.value, number.low, number.high)] == [float] * 3

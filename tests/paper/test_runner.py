@@ -17,11 +17,10 @@ import pytest
 
 from benchmarks.provenance import verify_commit
 from graphsnd.errors import InputError
-from graphsnd.rl import Settings, Task
 from graphsnd.rl.log import read_rows
 from paper import runner
 from paper.control.actions import read_actions
-from paper.experiment import NAMES, Number, Outcome, Scale, find
+from paper.experiment import Number, Outcome, Scale
 from paper.runner import Cells, gather_stacks, read_result, run, train_stacks, write_result
 from tests.paper.fakes import Data, Square, squares
 from tests.training import control_settings, control_task
@@ -167,10 +166,6 @@ def test_sources_tell_where_they_come_from(tmp_path: Path, monkeypatch: pytest.M
     assert (result.sources, result.numbers) == (sources, {"largest": Number(0.5)})
 
 
-def test_every_experiment_has_its_name() -> None:
-    assert tuple(find(name).name for name in NAMES) == NAMES
-
-
 def test_a_cell_is_made_once_and_again_with_other_settings_or_when_damaged(tmp_path: Path) -> None:
     begun: list[str] = []
     cells, path = Cells(tmp_path, step=begun.append), tmp_path / "n=4.json"
@@ -197,22 +192,11 @@ def test_work_of_no_commit_is_repeated_at_paper_scale(tmp_path: Path, monkeypatc
     assert not (clean.folder("training") / "checkpoint").exists()
 
 
-def test_shared_work_of_another_commit_is_repeated_when_measurements_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = Cells(tmp_path / "one").beside("teams").folder("n=4")
-    (folder / "made.json").write_text(json.dumps(["1" * 40]))
-    assert Cells(tmp_path / "two").beside("teams").signatures("n=4")
-    Cells(tmp_path / "two", again=True).beside("teams").folder("n=4")
-    assert not Cells(tmp_path / "two").beside("teams").signatures("n=4")
-
-
 SETTINGS = control_settings(
     environments=2, steps=5, minibatch=5, epochs=1, hidden=(8,), observations=15, audit_observations=15, iterations=3
 )
 TASK = control_task(3, (0.1,), ("complete", "bernoulli:0.5"), settings=SETTINGS)
 TASKS = {"control/a/first": TASK, "control/a/second": replace(TASK, seeds=(1,))}
-TEAMS = {"training/team": Task("navigation", 2, {}, (0, 1), settings=Settings(steps=4, environments=2, iterations=2))}
 
 
 @pytest.fixture
@@ -258,15 +242,6 @@ def test_a_study_over_several_visits(cells: Cells, monkeypatch: pytest.MonkeyPat
         cells.again = False
     with pytest.raises(InputError, match="log of another task"):
         gather_stacks({"control/a/first": replace(TASK, seeds=(5,))}, cells)
-
-
-def test_teams_come_along(cells: Cells) -> None:
-    train_stacks(TEAMS, list(TEAMS), cells, device="cpu")
-    (folder,) = gather_stacks(TEAMS, cells)
-    kept = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
-    assert {"metrics.csv", "seed-1/team.safetensors"} <= kept
-    assert "checkpoint.safetensors" not in kept
-    assert len(read_rows(folder)) == 4
 
 
 def test_the_last_result_is_found(tmp_path: Path) -> None:

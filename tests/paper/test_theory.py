@@ -74,12 +74,6 @@ def test_a_bound_of_one_is_vacuous_and_a_breach_is_counted() -> None:
     assert [one.value for one in shares if one] == [0.5, 0.5, 0]
 
 
-def test_smoke_needs_no_ablation(tmp_path: Path) -> None:
-    outcome = theory.run(Scale.SMOKE, Cells(tmp_path, results=tmp_path, step=lambda name: None))
-    assert outcome.data.rows == []
-    assert "spectral_vacuous" not in outcome.numbers
-
-
 def test_the_ablation_of_the_same_run_is_read(tmp_path: Path) -> None:
     # Results of another folder are not those of the committed one, which would be read in its place.
     committed = read_results(RESULTS, "expanders")[Scale.LAPTOP]

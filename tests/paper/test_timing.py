@@ -24,7 +24,6 @@ from paper.timing import (
     Machine,
     Row,
     Size,
-    draw,
     fit_exponent,
     fused_calls,
     loop_calls,
@@ -33,12 +32,6 @@ from paper.timing import (
     summarise,
     time_size,
 )
-
-
-@pytest.fixture(scope="module")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> Data:
-    cells = Cells(tmp_path_factory.mktemp("cells"), results=tmp_path_factory.mktemp("results"))
-    return EXPERIMENT.run(Scale.SMOKE, cells).data
 
 
 def made(sizes: Any, pair: float, call: float) -> Machine:
@@ -53,32 +46,6 @@ def made(sizes: Any, pair: float, call: float) -> Machine:
         calls = {name: Timing([s] * trials[name], [1] * trials[name]) for name, s in seconds.items()}
         rows.append(Row(**vars(size), calls=calls))
     return Machine({"hardware": {"gpu": "H200"}}, rows)
-
-
-def test_data_hold_every_call_of_every_size(smoke: Data) -> None:
-    rows = smoke.machines["cpu"].sizes
-    assert [row.n for row in rows] == [size.n for size in CPU_SIZES[Scale.SMOKE]]
-    for row in rows:
-        pairs = row.n * (row.n - 1) // 2
-        assert set(row.calls) == {
-            f"{way}, {which}" for way in ("loop", "fused") for which in ("all pairs", "p=0.1", "p=1")
-        }
-        for name, one in row.calls.items():
-            assert len(one.seconds) == len(one.pairs) == row.trials
-            assert min(one.seconds) > 0
-            assert max(one.pairs) <= pairs
-            if "p=0.1" not in name:
-                assert one.pairs == [pairs] * row.trials
-        assert set(row.calls)
-
-
-def test_trials_of_each_call(tmp_path: Path) -> None:
-    cells = Cells(tmp_path)
-    row = time_size(Size(4, 16, 10, (0.1,), fused_trials=15), torch.device("cpu"), cells, Scale.SMOKE)
-    for name, one in row.calls.items():
-        assert len(one.seconds) == len(one.pairs) == (15 if name.startswith("fused") else 10)
-    assert row.calls["loop, all pairs"].pairs == [6] * 10
-    assert len(cells.made) == 5  # blocks, so that a stopped run loses a fifth
 
 
 def test_both_ways_draw_as_many_pairs() -> None:
@@ -136,13 +103,6 @@ def test_the_exponent_has_an_interval_over_blocks() -> None:
     assert fitted.clock
 
 
-def test_what_was_not_timed_is_left_out(smoke: Data) -> None:
-    assert summarise(smoke) == {}
-    without = summarise(Data({"cpu": made(CPU_SIZES[Scale.LAPTOP], 1e-4, 1e-2)}))
-    assert without
-    assert all(name.startswith("cpu") for name in without)
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a machine with a GPU times it")
 def test_what_was_timed_before_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CPU_SIZES, Scale.PAPER, CPU_SIZES[Scale.SMOKE])
@@ -161,21 +121,6 @@ def test_what_was_timed_before_is_kept(tmp_path: Path, monkeypatch: pytest.Monke
     again = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "results", work=tmp_path / "three", again=True)
     assert again.data["machines"]["cpu"] != first.data["machines"]["cpu"]
     assert again.data["machines"]["gpu"] == second.data["machines"]["gpu"]
-
-
-@pytest.mark.parametrize("names", [("cpu",), ("cpu", "gpu")])
-def test_figure(names: tuple[str, ...]) -> None:
-    machines = {"cpu": made(CPU_SIZES[Scale.PAPER], 1e-4, 1e-2), "gpu": made(GPU_SIZES[Scale.PAPER], 1e-4, 1e-3)}
-    figure = draw(Data({name: machines[name] for name in names}))
-    assert len(figure.axes) == 1 + len(names)
-    for ax in figure.axes:
-        assert ax.get_xlabel()
-        assert ax.get_ylabel()
-    figure.canvas.draw()
-
-
-def test_figure_of_a_run(smoke: Data) -> None:
-    EXPERIMENT.figure(smoke).canvas.draw()
 
 
 @pytest.mark.gpu

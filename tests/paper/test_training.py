@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -70,20 +69,6 @@ def test_the_log_is_that_of_the_training(outcome: tuple[Outcome, Cells]) -> None
     assert steps == []  # there is nothing left to do
 
 
-def test_a_committed_run_is_read(
-    outcome: tuple[Outcome, Cells], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, cells = outcome
-    shutil.copytree(cells.root / "training", tmp_path / "results" / training.COMMITTED)
-    small = training.make_task(training.SIZES[Scale.SMOKE])
-    monkeypatch.setattr(training, "STACKS", {training.COMMITTED: small})
-    read = training.run(Scale.PAPER, Cells(tmp_path / "work", results=tmp_path / "results"))
-    assert read.sources == (f"results/{training.COMMITTED}",)
-    assert read.data.log == first.data.log
-    assert read.numbers["largest_gap"] == first.numbers["largest_gap"]
-    assert read.numbers["snd_growth"] == first.numbers["snd_growth"]
-
-
 def test_a_trial_stores_clipped_actions_with_the_probability_of_what_was_drawn(tmp_path: Path) -> None:
     task = training.make_task(training.SIZES[Scale.SMOKE])
     world = task.make_world("cpu")
@@ -111,9 +96,3 @@ def test_trials_measure_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     mine = [row for row in rows if row.trial == training.AS_PUBLISHED]
     assert numbers["matched_snd_clipped"].value == min(mine, key=lambda row: abs(row.entropy - 1.002)).own_snd
     training.EXPERIMENT.figure(Data(**vars(data()) | {"trials": rows})).canvas.draw()
-
-
-def test_the_figure(outcome: tuple[Outcome, Cells]) -> None:
-    figure = training.EXPERIMENT.figure(outcome[0].data)
-    assert len(figure.axes) == 2
-    figure.canvas.draw()

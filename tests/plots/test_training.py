@@ -3,8 +3,6 @@ from __future__ import annotations
 import dataclasses
 import io
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -130,14 +128,20 @@ def test_the_table_has_late_means_over_seeds() -> None:
 
 
 def test_a_line_says_of_which_iteration_its_diversity_is() -> None:
-    def row(iteration: int, snd: float | None) -> Any:
-        numbers = {"reward": 0.5, "solved": 0.72, "snd": snd, "graph_snd": snd, "rollout_seconds": 1.0}
-        return SimpleNamespace(iteration=iteration, **numbers, update_seconds=1.0)
+    def row(iteration: int, snd: float | None) -> Row:
+        numbers = {"reward": 0.5, "solved": 0.72, "snd": snd, "graph_snd": snd}
+        return dataclasses.replace(_rows()[0], iteration=iteration, **numbers)
 
     describe = iteration_describer(100)
     assert "SND" not in describe([row(1, None)])
     assert "SND 0.2500  Graph-SND 0.2500  50 frames/s" in describe([row(2, 0.2), row(2, 0.3)])
     assert "Graph-SND 0.2500 (of iteration 2)  50" in describe([row(3, None), row(3, None)])
-    assert (
-        describe([row(25, 0.4)]) == "reward +0.5000  solved in rollouts 72%  SND 0.4000  Graph-SND 0.4000  50 frames/s"
-    )
+    found = "reward +0.5000  solved in rollouts 72%  SND 0.4000  Graph-SND 0.4000  50 frames/s"
+    assert describe([row(25, 0.4)]) == found
+
+
+def test_a_line_says_how_far_held_runs_are_off_and_what_went_wrong() -> None:
+    rows = [dataclasses.replace(row, zero=1) for row in _control_rows(("full", 0.1), ("unconstrained", None))[:4]]
+    errors = np.mean([abs(row.audit - 0.1) / 0.1 for row in rows if row.target is not None])
+    text = iteration_describer(96)(rows)
+    assert text == f"reward +0.0100  audit error {errors:.1%}  tracking error 1.0%  zero 4  32 frames/s"

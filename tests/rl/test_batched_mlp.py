@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphsnd.rl.batched_mlp import fold_columns, run_folded, to_columns
+from graphsnd.rl.batched_mlp import fold_columns, run_folded
 from graphsnd.teams import StackedMLP
 
 
@@ -20,12 +20,3 @@ def test_same_as_rows(activation: str, sizes: tuple[int, ...], generator: torch.
     slopes = (torch.autograd.grad((each * weight).sum(), list(network.parameters())) for each in (found, expected))
     for one, two in zip(*slopes, strict=True):
         torch.testing.assert_close(one, two)
-
-
-def test_columns_put_networks_first() -> None:
-    given = torch.arange(2 * 3 * 4 * 5.0).view(2, 4, 3, 5)
-    for rows in (given, given.transpose(1, 2).contiguous().transpose(1, 2)):
-        found = to_columns(rows)
-        assert found.shape == (8, 5, 3)
-        assert found.is_contiguous()
-        assert bool((found[1 * 4 + 2, :, 1] == given[1, 2, 1]).all())

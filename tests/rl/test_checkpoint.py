@@ -46,16 +46,6 @@ def test_resumed_training_is_the_same_to_the_bit(world: str, critic: str, tmp_pa
             assert (a.snd, a.graph_snd) == (b.snd, b.graph_snd)
 
 
-def test_a_checkpoint_holds_the_task(tmp_path: Path) -> None:
-    trainer = Trainer(TASK.make_world("cpu"), TASK.settings, seeds=TASK.seeds)
-    trainer.step()
-    save_checkpoint(tmp_path, TASK, trainer, seconds=1.5)
-    found = load_checkpoint(tmp_path)
-    assert (found.task, found.iteration, found.seconds) == (TASK, 1, 1.5)
-    for name, part in trainer.tensors().items():
-        assert torch.equal(part, found.tensors[name])
-
-
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trainer = Trainer(TASK.make_world("cpu"), TASK.settings, seeds=TASK.seeds)
     save_checkpoint(tmp_path, TASK, trainer)

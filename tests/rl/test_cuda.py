@@ -7,19 +7,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphsnd.rl import Settings, Trainer
-from graphsnd.rl.cuda import CudaGraph, Stopwatch, restored
+from graphsnd.rl.cuda import Stopwatch, restored
 from graphsnd.rl.independent import IndependentLearner
 from graphsnd.rl.rollout import collect
 from graphsnd.rl.worlds import Navigation, SimpleSpread
-
-
-def test_without_a_gpu_a_graph_is_a_call() -> None:
-    counter = torch.zeros(())
-    graph = CudaGraph(lambda: counter.add_(1) and None, [counter], torch.device("cpu"), capture=True)
-    graph()
-    graph()
-    assert counter == 2
-    assert graph.eager is not None
 
 
 def test_what_a_rehearsal_changes_is_restored_in_the_same_memory() -> None:

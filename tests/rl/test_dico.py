@@ -160,7 +160,7 @@ def test_arms_of_neighbours_are_audited_by_what_they_hold_too() -> None:
     for s, a in zip(sample.tolist(), agent.tolist(), strict=True):
         graph = gs.graphs.knn(seen[s, :, :2], 2)
         values.append(gs.graph_snd(team.evaluate(seen[s, a][None]), graph).item())
-    assert float(control.audit_locally(buffer)[1]) == pytest.approx(sum(values) / len(values), rel=1e-5)
+    assert float(control.audit(buffer)[1][1]) == pytest.approx(sum(values) / len(values), rel=1e-5)
 
 
 def test_rows_say_what_happened() -> None:
@@ -299,7 +299,7 @@ def test_neighbours_in_simple_spread_are_those_in_the_plane() -> None:
     )
     sample, agent = control._audited(trainer.buffer.observations)
     held = audit(team, seen[sample, agent], design="knn:1", positions=seen[sample][..., 2:4])
-    assert float(control.audit_locally(trainer.buffer)[0]) == pytest.approx(float(held), rel=1e-6)
+    assert float(control.audit(trainer.buffer)[1][0]) == pytest.approx(float(held), rel=1e-6)
 
 
 def test_neighbours_that_nobody_sees_are_refused() -> None:

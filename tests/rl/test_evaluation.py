@@ -27,12 +27,6 @@ def test_a_controller_that_works_is_seen_to_work() -> None:
     assert 0 < noisy.reward < found.reward
 
 
-def test_a_team_that_stays_is_seen_to_stay() -> None:
-    team = StackedTeam(StackedMLP([torch.zeros(3, 18, 2)], [torch.zeros(3, 1, 2)]), GaussianHead(2, batch=(3,)))
-    found = evaluate_team(team, Navigation(3, 8), steps=10)
-    assert (found.reward, found.solved_at_end) == (0.0, 0.0)
-
-
 def test_only_the_first_episode_counts(line) -> None:  # type: ignore[no-untyped-def]
     """Truncation after 7 steps: a team that always goes right by 0.6 is beyond 0 well before."""
     network = StackedMLP([torch.zeros(2, 2, 1)], [torch.full((2, 1, 1), 9.0)])

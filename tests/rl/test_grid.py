@@ -145,15 +145,6 @@ def test_a_worker_that_was_given_up_and_lives_on_changes_nothing(tmp_path: Path)
     assert find_folder(root, "a") == root / "a"
 
 
-def test_what_is_left_of_an_old_attempt_is_not_taken_for_the_last(tmp_path: Path) -> None:
-    for name in ("a.2", "a.10", "a.9", "b.3", "a.x"):
-        (tmp_path / name).mkdir()
-    assert find_folder(tmp_path, "a") == tmp_path / "a.10"
-    (tmp_path / "a").mkdir()
-    assert find_folder(tmp_path, "a") == tmp_path / "a"
-    assert find_folder(tmp_path, "c") == tmp_path / "c"
-
-
 def test_errors_can_be_sent_to_another_process() -> None:
     for error in (InputError("name", "to be", 3, "Fix it."), MissingExtraError("package", "project")):
         copy = pickle.loads(pickle.dumps(error))

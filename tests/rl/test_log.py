@@ -61,14 +61,6 @@ def test_a_resumed_log_forgets_what_came_after_the_checkpoint(tmp_path: Path) ->
     assert [(r.iteration, r.seed) for r in read_rows(tmp_path)] == [(1, 0), (2, 0), (3, 0), (4, 9)]
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"metrics\.csv"):
-        read_rows(tmp_path)
-    (tmp_path / METRICS).write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="other columns"):
-        read_rows(tmp_path)
-
-
 def test_a_cut_last_line_is_left_out_and_a_damaged_one_is_named(tmp_path: Path) -> None:
     log = CsvLog(tmp_path)
     log.write([row(i) for i in range(1, 5)])
@@ -159,19 +151,19 @@ def test_a_logger_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_wandb_goes_on_with_the_run_of_each_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[dict[str, Any]] = []
+    opened: list[dict[str, Any]] = []
     logged: dict[str, dict[int, float]] = {"seed-0": {}, "seed-7": {}}
 
     def init(**options: Any) -> SimpleNamespace:
-        begun.append(options)
+        opened.append(options)
         rewards = logged[options["name"]]
         return SimpleNamespace(log=lambda row, step: rewards.update({step: row["reward"]}), finish=lambda: None)
 
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init))  # type: ignore[arg-type]
     rows = trained(tmp_path, "wandb")
     assert logged["seed-7"] == {row.iteration: row.reward for row in rows}
-    assert [each["id"] for each in begun[:2]] == [each["id"] for each in begun[2:]]
-    assert {each["group"] for each in begun} == {tmp_path.name}
+    assert [each["id"] for each in opened[:2]] == [each["id"] for each in opened[2:]]
+    assert {each["group"] for each in opened} == {tmp_path.name}
 
 
 @pytest.mark.parametrize("kind", LOGGERS)

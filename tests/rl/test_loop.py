@@ -15,7 +15,7 @@ from graphsnd.files import LOCK, hold_lock
 from graphsnd.rl import Settings, Task, Trainer, train
 from graphsnd.rl.checkpoint import load_checkpoint
 from graphsnd.rl.log import METRICS, read_rows
-from graphsnd.rl.loop import choose_threads, interruptible
+from graphsnd.rl.loop import choose_threads
 from graphsnd.rl.worlds import Navigation
 
 TASK = Task(
@@ -90,12 +90,3 @@ def test_a_resumed_training_has_the_threads_it_began_with(tmp_path: Path) -> Non
     assert train(large, tmp_path).threads == load_checkpoint(tmp_path).threads == 2
     torch.set_num_threads(1)  # a machine with fewer cores
     assert train(large.with_iterations(2), tmp_path, resume=True).threads == 2
-
-
-def test_a_second_ctrl_c_interrupts_at_once() -> None:
-    with interruptible() as stop:
-        assert not stop()
-        os.kill(os.getpid(), signal.SIGINT)
-        assert stop()
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)

@@ -75,18 +75,6 @@ def test_episodes_run_on_without_restart(line, tiny: Settings) -> None:  # type:
     assert fresh.buffer.observations[0, 0, 0, 0, 1] == 0
 
 
-def test_minibatches_are_gathered_from_contiguous_samples(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]
-    trainer = Trainer(line, tiny, seeds=(0, 1))
-    _roll(trainer)
-    samples = Minibatch.from_rollout(trainer.buffer, tiny, trainer.policy.engine)
-    assert all(part.is_contiguous() for part in vars(samples).values())
-    index = torch.tensor([[4, 0, 30], [1, 1, 35]])
-    some = samples.take(index, trainer.policy.engine)
-    for name, part in vars(some).items():
-        for run in range(2):
-            assert torch.equal(part[run], getattr(samples, name)[run][:, index[run]]), name
-
-
 def test_time_limits_end_returns_unless_bootstrapped(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]
     settings = tiny.replace(bootstrap_time_limits=False, gamma=0.9, gae_lambda=1.0)
     trainer = Trainer(line, settings, seeds=(0,))

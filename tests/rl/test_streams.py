@@ -22,10 +22,3 @@ def test_more_of_one_draw_does_not_shift_the_others() -> None:
     torch.rand(100, generator=one.actions)
     first, second = _draw(one), _draw(two)
     assert [name for name in NAMES if first[name] != second[name]] == ["actions"]
-
-
-def test_a_saved_state_goes_on_where_it_was() -> None:
-    streams, other = Streams.make(0, CPU), Streams.make(9, CPU)
-    _draw(streams)
-    other.load(streams.state())
-    assert _draw(other) == _draw(streams)

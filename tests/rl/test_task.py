@@ -36,7 +36,7 @@ def test_one_target_and_design_are_tuples_of_one() -> None:
 @pytest.mark.parametrize("changes", [
     {"target": ()}, {"target": 0.0}, {"target": "free"}, {"target": (0.1, 0.1)}, {"design": "x"}, {"design": (5,)},
     {"seeds": (0, 0)}, {"seeds": (-1,)}, {"seeds": 3}, {"agents": 0}, {"agents": "4"}, {"target": ("0.1",)},
-    {"target": (True,)}, {"settings": {}}, {"options": "horizon=3"}, {"world": None},
+    {"target": (True,)}, {"settings": {}},
 ])  # fmt: skip
 def test_tasks_that_make_no_sense(changes: dict[str, object]) -> None:
     with pytest.raises(InputError):

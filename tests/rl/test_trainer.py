@@ -41,13 +41,6 @@ def test_diversity_is_equation_1_on_pooled_observations() -> None:
     assert row.snd == pytest.approx(float(matrix[tuple(torch.triu_indices(5, 5, 1))].mean()), rel=1e-5)
 
 
-def test_diversity_is_measured_when_due(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]
-    trainer = Trainer(line, tiny.replace(iterations=5), seeds=(0,))
-    assert [trainer.step()[0].snd is not None for _ in range(5)] == [True, True, False, True, True]
-    never = Trainer(line, tiny.replace(diversity_every=0), seeds=(0,))
-    assert never.step()[0].snd is None
-
-
 def test_team_acts_like_the_actors() -> None:
     trainer = Trainer(SimpleSpread(3, 4), Settings(steps=4, environments=4, activation="relu"), seeds=(5, 6))
     trainer.step()
@@ -78,19 +71,3 @@ def test_row_counts_episodes_and_solved_agents(line, tiny: Settings) -> None:  #
         after = trainer.buffer.observations[run, ..., 0] + trainer.buffer.rewards[run]
         assert row.solved == pytest.approx(float((after > 0)[done].float().mean()))
         assert row.reward == pytest.approx(float(trainer.buffer.rewards[run].mean()), abs=1e-6)
-
-
-def test_captured_steps_read_the_same_memory(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]
-    """What a GPU would replay, called: samples, index and scale are copied to where the first step read them."""
-    settings = control_settings(environments=3, steps=6, epochs=2, minibatch=10, hidden=(8,), learning_rate=1e-3)
-    task = control_task(4, (0.1,), ("complete", "matching"), settings=settings)
-    for make in (lambda: Trainer(line, tiny, seeds=(0, 1)), task.make_trainer):
-        called, replayed = make(), make()
-        replayed.captures_steps = True
-        for _ in range(3):
-            called.step()
-            replayed.step()
-        assert {len(step.index[0]) for step in replayed.captured.values()} == set(replayed.captured)
-        assert len(replayed.captured) == 2  # whole minibatches, and what is left of the rollout
-        for name, part in called.tensors().items():
-            assert torch.equal(part, replayed.tensors()[name]), name

@@ -233,7 +233,7 @@ def _run_task(task: Task, folder: Path, *, device: str, **options: Any) -> None:
     """
     import torch
 
-    from graphsnd.plots.training import describe_control, iteration_describer
+    from graphsnd.plots.training import iteration_describer
     from graphsnd.rl import train
 
     if device == "cuda" and not torch.cuda.is_available():
@@ -245,7 +245,7 @@ def _run_task(task: Task, folder: Path, *, device: str, **options: Any) -> None:
         and settings.samples * settings.epochs * settings.iterations * len(names) * (task.agents or 1) > LONG
     ):
         typer.echo("these settings take hours on a CPU; the preset with the name of the world takes minutes", err=True)
-    describe = describe_control if task.target else iteration_describer(settings.samples * len(names))
+    describe = iteration_describer(settings.samples * len(names))
     with plain_warnings(), _watch(settings.iterations, settings.optimiser_steps, describe) as (report, progress):
         result = train(task, folder, device=device, on_row=report, progress=progress, **options)
         _leave_closed_terminal()

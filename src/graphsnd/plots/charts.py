@@ -127,13 +127,6 @@ def graph_chart(given: Distances) -> Any:
     return _figure(traces, xaxis=hidden, yaxis={**hidden, "scaleanchor": "x"})
 
 
-def to_html(figure: Any, name: str, *, height: str, library: bool) -> str:
-    """Return a chart as HTML, with Plotly's own code in front where ``library`` says so."""
-    look = {"displayModeBar": False, "responsive": True}
-    text: str = figure.to_html(look, full_html=False, include_plotlyjs=library, div_id=name, default_height=height)
-    return text
-
-
 def _figure(traces: list[dict[str, Any]], *, xaxis: dict[str, Any], yaxis: dict[str, Any], **layout: Any) -> Any:
     """Return a figure without a ground of its own; the page's style sheet colours its text and its grid."""
     import plotly.graph_objects as go

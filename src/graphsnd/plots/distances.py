@@ -16,7 +16,7 @@ from graphsnd.analysis.grouping import scale_distances
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import as_distance, check_names
 from graphsnd.behavior.distances import DISTANCES
-from graphsnd.errors import InputError, check_finite, describe, plain_tensor
+from graphsnd.errors import InputError, check_choice, check_finite, describe, plain_tensor
 from graphsnd.estimation import Estimate
 from graphsnd.metric import pairwise
 
@@ -68,11 +68,10 @@ class Distances:
         n = len(self.matrix)
         if not isinstance(order, str):
             given = to_array(order, "order")
-            if given.shape != (n,) or sorted(given.tolist()) != [*range(n)]:
+            if sorted(given.tolist()) != [*range(n)]:
                 raise InputError("order", f"one of {', '.join(ORDERS)}, or the agents 0 .. {n - 1} in an order", order)
             return given.astype(np.int64)
-        if order not in ORDERS:
-            raise InputError("order", f"one of {', '.join(ORDERS)}, or the agents in an order", repr(order))
+        check_choice("order", order, ORDERS)
         if order == "tree" and self.complete:
             return np.asarray(leaves_list(self.links), dtype=np.int64)
         return np.argsort(-self.contributions, kind="stable") if order == "contribution" else np.arange(n)

@@ -14,7 +14,7 @@ from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError
 from graphsnd.estimation import Estimate
 from graphsnd.plots.distances import Array, Distances, behaviour_map, read_distances, to_array, to_groups
-from graphsnd.plots.style import BLUE, FAINT, INK, LABELLED, MUTED, draw_scale, drawing, group_look, label, shade
+from graphsnd.plots.style import BLUE, FAINT, INK, LABELLED, MUTED, drawing, group_look, label, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,7 +80,11 @@ def draw_image(ax: Axes, values: NDArray[np.float64], scale: str) -> Any:
     # Above a few hundred agents a cell is smaller than a pixel: averaging is honest, nearest neighbour drops agents.
     image = ax.imshow(values, interpolation="nearest" if len(values) <= 400 else "antialiased", vmin=0.0)
     ax.spines[:].set_visible(False)
-    draw_scale(ax, image, scale)
+    # Inside the axes, so that it is as high as they are in every layout.
+    bar: Any = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0.0, 0.035, 1.0)))
+    bar.set_label(scale)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(color=shade(MUTED), labelcolor=shade(INK))
     return image
 
 

@@ -55,8 +55,6 @@ def graph(
     angles = np.linspace(0, 2 * np.pi, graph.n, endpoint=False)
     where = np.stack([np.sin(angles), np.cos(angles)], 1) if given is None else behaviour_map(given.matrix)
     where = where if positions is None else to_array(positions, "positions")
-    if given is not None and len(given.matrix) != graph.n:
-        raise InputError("source", f"of the graph's {graph.n} agents", len(given.matrix))
     if where.shape != (graph.n, 2) or not np.isfinite(where).all():
         name = "source" if positions is None else "positions"
         raise InputError(name, f"of the graph's {graph.n} agents, in the plane", list(where.shape))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 LARGEST = 2000  # agents up to which their distances are shown
 MATRIX = 500  # agents up to which a matrix with blanks is drawn
 EDGES = 5000  # pairs up to which a graph is drawn: more are a blot
-Cards = Sequence[tuple[str, ...]]  # label, value, and notes
 
 
 @dataclass(frozen=True)
@@ -43,19 +42,8 @@ class Picture:
 
     alt: str  # what a reader who cannot see it should know
     draw: Callable[..., Any]  # with matplotlib, on ``ax``
-    chart: Callable[[], Any] | None = None  # the same with Plotly; None where there is only the first
-    height: float = 4.4  # inches, of 4.8 across
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading and what follows it, in this order."""
-
-    title: str
-    text: str = ""
-    pictures: Sequence[Picture] = ()
-    columns: tuple[str, ...] = ()  # of a table that sorts; none for names and sentences
-    rows: Sequence[tuple[str, ...]] = ()
+    chart: Callable[[], Any]  # the same with Plotly
+    height: float  # inches, of 4.8 across
 
 
 def report(estimate: Estimate, *, title: str = "") -> str:
@@ -74,37 +62,30 @@ def report(estimate: Estimate, *, title: str = "") -> str:
         >>> page[:15], "6 agents" in page
         ('<!doctype html>', True)
     """
-    e, given, found = estimate, *_read(estimate)
-    pictures = _pictures(e, given, found)
-    lead = f"What {e.agents:,} agents would do on the same observations, and how far apart that is."
-    sections = []
-    if given is None:
-        lead += (
-            f" This page is about the number: distances of single pairs are kept for at most {KEPT:,} pairs that stay "
-            f"the same at each observation, and shown for at most {LARGEST:,} agents."
-        )
-    else:
-        known = "all pairs" if given.complete else f"the {e.pairs_used:,} pairs that were measured"
-        about = f"The distance of two agents is the mean over the observations. Shown are {known}. "
-        more = "Agents of one role act alike and may share parameters." if given.complete else "Blank: not measured."
-        if len(pictures) > 2:
-            sections.append(Section("Who differs from whom", about + more, pictures[1:-1]))
-        note = "Removing an agent can also raise SND; its value is then negative." if given.complete else ""
-        columns, rows = _agents_table(given, found)
-        sections.append(Section("Whose diversity it is", note, pictures[-1:], columns, rows))
-    if interval_bars(e):
-        sections.insert(len(pictures) > 2, Section("How sure the number is", EXACT if e.exact else SURE, pictures[:1]))
-    sections.append(Section("In full", rows=summarise(e)))
-    return render_page(title or f"How differently do {e.agents:,} agents act?", lead, _cards(e, given, found), sections)
+    from jinja2 import Environment, FileSystemLoader
 
+    from graphsnd import __version__
 
-SURE = (
-    "Blue: uncertainty from sampling pairs, for the value on these observations. Green: also from sampling "
-    "observations, for the value on others like them."
-)
-EXACT = (
-    "Green: uncertainty from sampling observations, for the value on others like them. All of its pairs were measured."
-)
+    given, found = _read(estimate)
+    value, *pictures = _pictures(estimate, given, found)
+    pairs, values, agents = pictures[:-1], [value] if interval_bars(estimate) else [], pictures[-1:]
+    page = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
+    page.finalize = lambda text: printable(text) if type(text) is str else text
+    page.filters["picture"] = partial(_picture, first=[*pairs, *values, *agents][:1])
+    text: str = page.get_template("page.html").render(
+        e=estimate,
+        title=title or f"How differently do {estimate.agents:,} agents act?",
+        cards=_cards(estimate, given, found),
+        given=given,
+        pairs=pairs,
+        value=values,
+        agents=agents,
+        rows=[] if given is None else _agents_rows(given, found),
+        full=summarise(estimate),
+        limits=(KEPT, LARGEST),
+        version=__version__,
+    )
+    return text
 
 
 def report_figure(estimate: Estimate) -> Figure:
@@ -122,43 +103,19 @@ def report_figure(estimate: Estimate) -> Figure:
         return figure
 
 
-def render_page(title: str, lead: str, cards: Cards, sections: Sequence[Section]) -> str:
-    """Return a page as a string. All text is escaped; nothing is loaded from anywhere.
-
-    Args:
-        title: Heading and window title.
-        lead: The paragraph below it.
-        cards: The main numbers, the first one large.
-        sections: The body.
-    """
-    from jinja2 import Environment, FileSystemLoader
-
-    from graphsnd import __version__
-
-    page = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True)
-    page.finalize = lambda value: printable(value) if type(value) is str else value
-    live = find_spec("plotly") is not None
-    shown = [picture for section in sections for picture in section.pictures]
-    page.filters["picture"] = partial(_picture, live=live, first=next((p for p in shown if p.chart), None))
-    footer = f"graphsnd {__version__}"
-    text: str = page.get_template("page.html").render(
-        title=title, lead=lead, cards=cards, sections=sections, footer=footer
-    )
-    return text
-
-
-def _picture(picture: Picture, *, live: bool, first: Picture | None) -> Any:
+def _picture(picture: Picture, first: list[Picture]) -> Any:
+    """Return a figure as HTML; the first of a page brings Plotly's code."""
     from markupsafe import Markup, escape
 
-    if live and picture.chart is not None:
-        from graphsnd.plots.charts import to_html
-
+    if find_spec("plotly") is not None:
         height = f"clamp({78 * picture.height:.0f}px, {20 * picture.height:.0f}vw, {110 * picture.height:.0f}px)"
         name = f"chart-{picture.alt.split()[0].lower()}"
-        return Markup(to_html(picture.chart(), name, height=height, library=picture is first))
+        look: dict[str, bool] = {"displayModeBar": False, "responsive": True}
+        about = {"full_html": False, "include_plotlyjs": picture in first, "div_id": name, "default_height": height}
+        return Markup(picture.chart().to_html(look, **about))
     addresses = []
-    for look in ("dark", "light"):
-        with theme(look), styled_figure(4.8, picture.height) as figure:
+    for ground in ("dark", "light"):
+        with theme(ground), styled_figure(4.8, picture.height) as figure:
             picture.draw(ax=figure.subplots())
             data = base64.b64encode(png_bytes(figure)).decode("ascii")
             addresses.append(f"data:image/png;base64,{data}")
@@ -203,7 +160,7 @@ def _pictures(e: Estimate, given: Distances | None, found: Roles | None) -> list
 
 
 def _cards(e: Estimate, given: Distances | None, found: Roles | None) -> list[tuple[str, ...]]:
-    """Return the number with its uncertainty, and what it is about."""
+    """Return labels, values and notes: the number with its uncertainty, and what it is about."""
     error, sure, notes = e.observation_error or e.standard_error, f"{100 * e.confidence:.4g}% interval", []
     kind = "guaranteed for every team" if e.guaranteed else "for large samples"
     for ends, about in ((e.population_interval, "on other observations like these, for large samples"),
@@ -230,23 +187,18 @@ def _cards(e: Estimate, given: Distances | None, found: Roles | None) -> list[tu
     return cards
 
 
-def _agents_table(given: Distances, found: Roles | None) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return the columns and a row for each agent that has a measured pair, the most distinctive first."""
+def _agents_rows(given: Distances, found: Roles | None) -> list[dict[str, str]]:
+    """Return a row by columns for each agent that has a measured pair, the most distinctive first."""
     nearest, names, rows = _without_self(given), given.names, []
-    for agent in given.arrange("contribution").tolist():
-        if given.partners[agent]:
-            near = int(nearest[agent].argmin())
-            role = (
-                ()
-                if found is None or found.count == 1
-                else (f"like {names[found.representatives[int(found.labels[agent])]]}",)
-            )
-            lost = () if found is None else (f"{float(found.loss[agent]):+.3g}",)
-            mean, closest = f"{given.contributions[agent]:#.4g}", f"{nearest[agent, near]:#.4g}"
-            rows.append((names[agent], *role, mean, *lost, names[near], closest))
-    roles_too = ("role",) if found is not None and found.count > 1 else ()
-    lost_too = ("SND lost without",) if found is not None else ()
-    return ("agent", *roles_too, "mean distance", *lost_too, "acts most like", "at distance"), rows
+    for agent in [agent for agent in given.arrange("contribution").tolist() if given.partners[agent]]:
+        row, near = {"agent": names[agent]}, int(nearest[agent].argmin())
+        if found is not None and found.count > 1:
+            row["role"] = f"like {names[found.representatives[int(found.labels[agent])]]}"
+        row["mean distance"] = f"{given.contributions[agent]:#.4g}"
+        if found is not None:
+            row["SND lost without"] = f"{float(found.loss[agent]):+.3g}"
+        rows.append({**row, "acts most like": names[near], "at distance": f"{nearest[agent, near]:#.4g}"})
+    return rows
 
 
 def _without_self(given: Distances) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from graphsnd.errors import InputError, check_choice, describe, printable
 from graphsnd.files import write_whole
@@ -122,16 +122,6 @@ def drawing(ax: Axes | None, width: float = 5.4, height: float = 4.0) -> Iterato
             colours = {"color": pyplot.rcParams[f"{axis}tick.color"], "labelcolor": pyplot.rcParams["text.color"]}
             new.tick_params(axis=axis, **colours)
         yield new
-
-
-def draw_scale(ax: Axes, drawn: Any, text: str) -> Axes:
-    """Draw the colour bar of an image or of patches, and return its axes."""
-    # Inside the axes, so that it is as high as they are in every layout.
-    bar: Any = ax.figure.colorbar(drawn, cax=ax.inset_axes((1.03, 0.0, 0.035, 1.0)))
-    bar.set_label(text)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(color=shade(MUTED), labelcolor=shade(INK))
-    return bar.ax
 
 
 @contextmanager

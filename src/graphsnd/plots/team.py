@@ -53,7 +53,6 @@ def example_team(agents: int = 100, observations: int = 2000, seed: int = 0) -> 
     fix = "Four roles need a few agents each."
     agents = check_integer("agents", agents, "to be at least 8", low=8, high=MOST_AGENTS, fix=fix)
     observations = check_integer("observations", observations, "to be an integer, at least 1", low=1)
-    seed = check_integer("seed", seed, "to be an integer, at least 0", low=0)
     generator = torch.Generator().manual_seed(seed)
     roles = _roles(agents)[torch.randperm(agents, generator=generator)]
     policies = _Policies(roles, generator)

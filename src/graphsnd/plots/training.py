@@ -124,23 +124,16 @@ def iteration_describer(frames: int) -> Callable[[Sequence[Any]], str]:
             last = rows[0].iteration, f"SND {fmean(exact):.4f}  Graph-SND {sampled:.4f}"
         if last is not None:
             parts.append(last[1] if last[0] == rows[0].iteration else f"{last[1]} (of iteration {last[0]})")
+        held = [row for row in rows if row.target is not None]
+        for name in ("audit_error", "tracking_error") if held else ():
+            parts.append(f"{name.replace('_', ' ')} {fmean(getattr(row, name) for row in held):.1%}")
+        for name in ("saturated", "zero", "empty", "invalid"):
+            if count := sum(getattr(row, name) or 0 for row in rows):
+                parts.append(f"{name} {count}")
         rate = frames / (rows[0].rollout_seconds + rows[0].update_seconds)
         return "  ".join([*parts, f"{rate:,.0f} frames/s"])
 
     return describe
-
-
-def describe_control(rows: Sequence[Row]) -> str:
-    """Return mean reward, and how far audits and the paper's applied signal are off, over the controlled runs."""
-    parts = [f"reward {fmean(row.reward for row in rows):.4f}"]
-    held = [row for row in rows if row.target is not None]
-    if held:
-        audit, tracking = (fmean(getattr(row, name) for row in held) for name in ("audit_error", "tracking_error"))
-        parts.append(f"audit error {audit:.1%}  tracking error {tracking:.1%}")
-    for name in ("saturated", "zero", "empty", "invalid"):
-        if count := sum(getattr(row, name) for row in rows):
-            parts.append(f"{name} {count}")
-    return "  ".join(parts)
 
 
 def _arms(rows: Sequence[Row]) -> dict[tuple[str, float | None], list[Row]]:

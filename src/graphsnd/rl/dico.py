@@ -91,28 +91,26 @@ class DiversityControl(Companion):
 
     def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
         """Audit the policies that acted, and begin an update."""
-        self.audits, self.local_audits = self.audit(buffer), self.audit_locally(buffer)
+        self.audits, self.local_audits = self.audit(buffer)
         self.sums.zero_()
         self.neighbours.clear()
         self.generators = [hashed(run.seed, GRAPHS, iteration) for run in self.runs]
 
-    def audit(self, buffer: RolloutBuffer) -> Tensor:
-        """Return SND over all pairs at the scale of the last rollout, on its observations; nothing else reads it."""
-        policy, scale = self.policy.controlled, self.policy.scale
-        chosen = self.choose(buffer.observations)
-        return torch.stack([audit(policy.team(run, scale[run]), chosen[run]) for run in range(len(self.runs))])
+    def audit(self, buffer: RolloutBuffer) -> tuple[Tensor, dict[int, Tensor]]:
+        """Measure the policies of the last rollout at their scale, on its observations; nothing is fed back.
 
-    def audit_locally(self, buffer: RolloutBuffer) -> dict[int, Tensor]:
-        """Return, by run, the local measure that its controller holds, on the same observations."""
-        (sample, agent), audits = self._audited(buffer.observations), {}
+        Returns:
+            SND over all pairs, ``[runs]``, and by run the local measure that its controller holds, if any.
+        """
+        chosen, (sample, _) = self.choose(buffer.observations), self._audited(buffer.observations)
+        teams = [self.policy.controlled.team(run, scale) for run, scale in enumerate(self.policy.scale)]
+        local = {}
         for group in self.groups:
             design = as_design(group.controller.design)
             for run in range(group.rows.start, group.rows.stop) if design.needs_positions else ():
-                team = self.policy.controlled.team(run, self.policy.scale[run])
-                seen = buffer.observations[run].flatten(0, 1)[sample]  # of all agents
-                shown = seen[torch.arange(len(seen), device=seen.device), agent]
-                audits[run] = audit(team, shown, design=design, positions=seen[..., self.places])
-        return audits
+                places = buffer.observations[run].flatten(0, 1)[sample][..., self.places]  # of all agents
+                local[run] = audit(teams[run], chosen[run], design=design, positions=places)
+        return torch.stack([audit(team, seen) for team, seen in zip(teams, chosen, strict=True)]), local
 
     def choose(self, part: Tensor) -> Tensor:
         """Return what the audit of a rollout is on, ``[runs, observations, ...]``: of its observations or episodes."""

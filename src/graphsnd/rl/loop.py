@@ -124,7 +124,7 @@ def train(
         stack.callback(log.close)
         others = RunLoggers(loggers, folder, task.run_names(), stack, after=trainer.iteration)
         before, start = saved.seconds if saved else 0.0, perf_counter()
-        begun, last = trainer.iteration, task.settings.iterations
+        first, last = trainer.iteration, task.settings.iterations
 
         def save() -> None:
             log.flush()  # so that the log has every iteration of every checkpoint
@@ -148,7 +148,7 @@ def train(
                 save()
         seconds = before + perf_counter() - start
         # Before the checkpoint, which says that all is done. Without an iteration there are no observations.
-        save_teams(folder, trainer, observations=trainer.iteration > begun)
+        save_teams(folder, trainer, observations=trainer.iteration > first)
         save()
     return Trained(trainer, trainer.iteration >= last, seconds, threads, stop())
 

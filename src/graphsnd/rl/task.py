@@ -15,7 +15,7 @@ from typing_extensions import Self
 
 from graphsnd import designs
 from graphsnd.control import Controller, DiCo, Homogeneous, Unconstrained
-from graphsnd.errors import MOST_AGENTS, InputError, check_choice, check_integer, check_type, number
+from graphsnd.errors import MOST_AGENTS, InputError, check_integer, check_type, number
 from graphsnd.rl.controlled import ControlledLearner, make_networks
 from graphsnd.rl.dico import DiversityControl, Group
 from graphsnd.rl.log import Run, run_folder
@@ -67,8 +67,6 @@ class Task:
     settings: Settings = Settings()  # noqa: RUF009 (frozen)
 
     def __post_init__(self) -> None:
-        check_type("world", self.world, str, "to be the name of a world")
-        check_type("options", self.options, dict, "to be the world's options by name")
         check_type("settings", self.settings, Settings, "to be Settings")
         check_type("seeds", self.seeds, (list, tuple), "to be a list of integers")
         expected = "to hold integers, at least 0"
@@ -195,8 +193,6 @@ def cut_grid(task: Task, device: str = "cpu", *, stack: int = 0) -> list[Task]:
         >>> [part.run_names() for part in cut_grid(grid, stack=2)]
         [['complete-target-0.1-seed-0', 'complete-target-0.1-seed-1'], ['homogeneous-seed-0', 'homogeneous-seed-1']]
     """
-    check_choice("device", device, MOST)
-    check_integer("stack", stack, "to be an integer, at least 0", low=0)
     check_different("seeds", task.seeds)
     most = stack or _fit(task, device)
     settings = task.settings.replace(threads=task.settings.threads or 1)

@@ -11,7 +11,6 @@ from paper.control.calls import (
     arithmetic_share,
     compute_speedups,
     count_edges,
-    measure_step,
     published_share,
     time_calls,
 )
@@ -70,10 +69,3 @@ def test_the_counted_share_agrees_with_layers() -> None:
     estimates = 2 * 50 * one[2]
     learning = 3 * (one[4] + one[2] + one[1]) + 3 * (one[4] + one[2])
     assert arithmetic_share(50) == pytest.approx(estimates / (estimates + learning), abs=0.002)
-
-
-def test_a_step_is_split_into_estimates_and_learning() -> None:
-    step = measure_step(4, 4, steps=2)
-    estimate = step.networks + step.distances
-    assert step.share == pytest.approx(2 * estimate / (2 * estimate + step.learning))
-    assert step.arithmetic == arithmetic_share(4)

@@ -110,17 +110,6 @@ def test_the_page_loads_the_figures_beside_it_alone(judged: list[Judged], tmp_pa
     assert str(tmp_path) not in page
 
 
-def test_kinds_are_counted_apart(judged: list[Judged], tmp_path: Path) -> None:
-    page = verdicts_page(judged, tmp_path, LOGS)
-    counts = page[page.index('<table class="counts">') : page.index("</table>")]
-    links = {link: text for link, text in re.findall(r'<a href="#([^"]*)"[^>]*>(?:<i>.</i>)?([^<]*)</a>', counts)}
-    assert links["kind=finding&amp;verdict=found"] == "1"
-    assert links["kind=measurement&amp;verdict=confirmed"] == "1"
-    assert "kind=theorem&amp;verdict=confirmed" not in links
-    assert links["kind=theorem"] == "Theorems and identities"
-    assert links["verdict=corrected"] == "corrected"
-
-
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_table_in_the_terminal(judged: list[Judged], width: int) -> None:
     console = Console(width=width, color_system=None, record=True, file=open("/dev/null", "w"))  # noqa: SIM115

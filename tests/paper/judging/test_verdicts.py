@@ -56,12 +56,6 @@ def test_a_folder_of_results(tmp_path: Path) -> None:
     assert count_kinds(found)[Kind.MEASUREMENT] == dict.fromkeys(Verdict, 0) | there
 
 
-def test_a_finding_is_found_or_not(tmp_path: Path) -> None:
-    run(squares(), Scale.LAPTOP, out=tmp_path, work=tmp_path / "work")
-    ours = [claim("ours", rule, kind=Kind.FINDING) for rule in ({"above": 8}, {"above": 9})]
-    assert [one.verdict for one in judge_all(ours, tmp_path)] == [Verdict.FOUND, Verdict.NOT_FOUND]
-
-
 def test_a_finding_quotes_numbers_of_the_papers_scale() -> None:
     found = claim(finding="{largest.value:.0f}, from {largest.low:.1f} on; {smallest.value:.0%}.", scales=tuple(Scale))
     largest, smallest = Number(9, 8.25, 10), Number(0.5)

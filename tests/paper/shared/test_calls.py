@@ -34,12 +34,6 @@ def test_means_are_snd_and_graph_snd(team: gs.Gaussian) -> None:
     assert loop_mean(apart, []) == 0.0
 
 
-def test_every_agent_is_contiguous(team: gs.Gaussian) -> None:
-    answers = Answers.of(team)
-    assert answers.loc.is_contiguous()
-    assert answers.scale.is_contiguous()
-
-
 def test_some_pairs_has_the_moments_of_bernoulli() -> None:
     pairs, generator, draws, p = all_pairs(20), np.random.default_rng(3), 400, 0.3
     assert {tuple(pair) for pair in pairs.tolist()} == {(i, j) for j in range(20) for i in range(j)}

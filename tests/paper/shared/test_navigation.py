@@ -12,11 +12,10 @@ import torch
 import graphsnd as gs
 from graphsnd.rl import train
 from graphsnd.rl.checkpoint import load_checkpoint
-from graphsnd.rl.worlds import Navigation
 from paper.experiment import Scale
 from paper.runner import Cells
 from paper.shared import navigation
-from paper.shared.navigation import SETTINGS, Snapshot, at_checkpoints, checkpoints, snapshot, task
+from paper.shared.navigation import SETTINGS, Snapshot, checkpoints, snapshot, task
 
 SMOKE = Scale.SMOKE
 
@@ -26,28 +25,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Snapshot, Snapshot]:
     cells = Cells(tmp_path_factory.mktemp("cells") / "cells")
     before, after = (snapshot(SMOKE, cells, 3, iteration) for iteration in checkpoints(SMOKE))
     return before, after
-
-
-def test_the_papers_table() -> None:
-    found = SETTINGS[Scale.PAPER]
-    assert (found.learning_rate, found.clip, found.entropy_coefficient, found.value_coefficient) == (
-        3e-4,
-        0.2,
-        0.01,
-        0.5,
-    )
-    assert (found.max_gradient_norm, found.gae_lambda, found.gamma) == (0.5, 0.95, 0.99)
-    assert (found.environments, found.steps, found.epochs, found.minibatch) == (32, 128, 4, 512)
-    assert (found.iterations, found.hidden, found.activation) == (100, (64, 64), "tanh")
-    assert not found.joint
-    assert SETTINGS[Scale.LAPTOP] == found.replace(iterations=SETTINGS[Scale.LAPTOP].iterations)
-
-
-def test_the_default_world_of_vmas() -> None:
-    world = task(16, Scale.PAPER).make_world("cpu")
-    assert isinstance(world, Navigation)
-    assert (world.agents, world.environments, world.agent_radius, world.shared_rew) == (16, 32, 0.1, True)
-    assert (world.world_spawning_x, world.world_spawning_y) == (1.0, 1.0)
 
 
 def test_snd_by_hand_on_the_observations_of_all(pair: tuple[Snapshot, Snapshot]) -> None:
@@ -70,12 +47,6 @@ def test_snd_by_hand_on_the_observations_of_all(pair: tuple[Snapshot, Snapshot])
         assert found.behavior().loc.dtype == torch.float64
 
 
-def test_training_moves_the_team(pair: tuple[Snapshot, Snapshot]) -> None:
-    before, after = pair
-    assert (before.iteration, after.iteration) == (0, SETTINGS[SMOKE].iterations)
-    assert float(gs.snd(after.behavior())) > float(gs.snd(before.behavior())) > 0
-
-
 def test_a_stopped_training_continues_to_the_same_team(pair: tuple[Snapshot, Snapshot], tmp_path: Path) -> None:
     cells = Cells(tmp_path / "cells")
     job = task(3, SMOKE)
@@ -86,17 +57,3 @@ def test_a_stopped_training_continues_to_the_same_team(pair: tuple[Snapshot, Sna
     assert load_checkpoint(cells.beside("teams").folder("n=3")).iteration == SETTINGS[SMOKE].iterations
     assert torch.equal(found.observations, pair[1].observations)
     assert torch.equal(found.behavior().loc, pair[1].behavior().loc)
-
-
-def test_cells_are_made_once_for_the_same_settings(tmp_path: Path) -> None:
-    made = []
-
-    def make(found: Snapshot) -> int:
-        made.append(found.iteration)
-        return found.iteration
-
-    for draws in (5, 5, 6):
-        assert at_checkpoints(SMOKE, Cells(tmp_path / "cells"), 2, {"draws": draws}, make, int) == list(
-            checkpoints(SMOKE)
-        )
-    assert made == [0, SETTINGS[SMOKE].iterations] * 2

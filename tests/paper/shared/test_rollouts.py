@@ -6,7 +6,7 @@ import graphsnd as gs
 from graphsnd.rl import Settings, Trainer
 from graphsnd.rl.streams import hashed
 from graphsnd.rl.worlds import Navigation, SimpleSpread
-from paper.shared.rollouts import observe, on_own, one_thread, pooled
+from paper.shared.rollouts import observe, on_own, pooled
 
 
 def test_a_rollout_begins_where_the_world_does() -> None:
@@ -41,10 +41,3 @@ def test_each_on_its_own_against_a_loop() -> None:
         own = team.evaluate(seen[:, :, agent].flatten(0, 1))
         assert isinstance(own, gs.Gaussian)
         torch.testing.assert_close(found.loc[:, agent], own.loc[:, agent])
-
-
-def test_threads_come_back() -> None:
-    before = torch.get_num_threads()
-    with one_thread():
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == before

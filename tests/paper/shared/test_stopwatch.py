@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -25,13 +23,6 @@ def test_calls_take_turns_and_some_only_once() -> None:
     assert timed["bb"].pairs == [2]
     assert timed["ccc"].pairs == [3, 3, 3]
     assert len(timed["ccc"].seconds) == 3
-
-
-def test_all_of_a_call_is_timed_and_nothing_else() -> None:
-    calls = {"slow": lambda: time.sleep(0.02) or 1, "fast": lambda: 1}
-    timed = take_turns(calls, trials=3)
-    assert min(timed["slow"].seconds) >= 0.02
-    assert timed["fast"].quartiles[1] < timed["slow"].quartiles[1]
 
 
 def test_summary_by_numpy() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from graphsnd.rl.worlds import Dispersion, Navigation, SimpleSpread, World
-from graphsnd.rl.worlds.world import Continuous, merge
+from graphsnd.rl.worlds.world import Continuous
 
 WORLDS = [Navigation(3, 4), Dispersion(3, 4, n_food=5), SimpleSpread(3, 4)]
 
@@ -82,13 +82,3 @@ class TestEveryWorld:
         assert not step.terminated.any()
         unlimited = dataclasses.replace(world, horizon=None)  # type: ignore[type-var]
         assert not unlimited.step(state, actions(world, 4))[1].truncated.any()
-
-
-def test_merge_takes_whole_environments() -> None:
-    world = Dispersion(3, 4)
-    old, new = world.spawn(0), world.spawn(1)
-    done = torch.tensor([True, False, True, False])
-    mixed = merge(old, done, new)
-    assert torch.equal(mixed.food[done], new.food[done])
-    assert torch.equal(mixed.food[~done], old.food[~done])
-    assert mixed.eaten.dtype == torch.bool

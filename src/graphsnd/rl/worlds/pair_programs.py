@@ -74,7 +74,7 @@ def rays(
 ):  # fmt: skip
     """Least distance at which each ray of an agent meets another one: ``Lidar.dense``, operation by operation.
 
-    No ray meets an agent further away than ``reach``, so a block without a closer pair is passed over. ``half`` is the
+    No ray meets an agent further away than ``reach``, so a block without a closer pair is skipped. ``half`` is the
     middle of a ray of length ``far``.
     """
     others, place, i, mask, x, y = _place(positions, agents, blocks, BLOCK)
