@@ -7,7 +7,7 @@ import torch
 from rich.console import Console
 
 import graphsnd as gs
-from graphsnd.plots.tables import format_duration, format_interval, lines_table, summarise, table
+from graphsnd.plots.tables import format_duration, lines_table, summarise, table
 
 TEAM = gs.Deterministic(torch.randn(40, 10, 2, generator=torch.Generator().manual_seed(0)))
 
@@ -79,7 +79,3 @@ def test_few_observations_have_no_observation_error() -> None:
 )
 def test_durations_keep_three_digits_where_the_unit_changes(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
-
-
-def test_intervals_keep_trailing_zeros() -> None:
-    assert format_interval((0.5, 1.25)) == "[0.5000, 1.250]"

@@ -20,8 +20,8 @@ from graphsnd.rl import PRESETS, Trainer, train
 from graphsnd.rl.cuda import Stopwatch
 from graphsnd.rl.dico import DiversityControl, choose_observations, fill_up, find_positions
 from graphsnd.rl.log import read_rows, run_folder
+from graphsnd.rl.presets import DISPERSION
 from graphsnd.rl.rollout import Minibatch
-from graphsnd.rl.task import DISPERSION
 from graphsnd.rl.worlds import SimpleSpread
 from graphsnd.teams.engine import PLAIN
 from graphsnd.teams.team import Team

@@ -97,7 +97,7 @@ def find_common(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return common
 
 
-class Share(NamedTuple):
+class Held(NamedTuple):
     """What one rank holds."""
 
     agents: int = 0
@@ -114,7 +114,7 @@ class Shards:
     local: Points | None  # of this rank, None where it has nothing
     like: Points  # [0, 0, features]: norm, dtypes and device of the points
     shard: str  # "agents" or "observations"
-    shares: list[Share]  # of all ranks
+    shares: list[Held]  # of all ranks
     common: dict[str, Any]  # what all ranks say alike, such as the distance
     agents: int  # of the team
     observations: int  # of the team
@@ -184,12 +184,12 @@ def make_shards(
         InputError: On this rank for wrong arguments; on all ranks where they differ, and for fewer than two agents.
     """
     check_choice("shard", shard, SHARDS)
-    ranks, points, share = Ranks.of(group), None, Share()
+    ranks, points, share = Ranks.of(group), None, Held()
     note = {"call": call, "shard": shard, "family": None, **alike, "distance": distance}
     if behavior is not None:
         points = embed(behavior, distance, fewest=1)
         asked = torch.is_grad_enabled() and any(part.requires_grad for part in points.parts)
-        share = Share(points.agents, points.observations, tuple(behavior.batch_shape), asked)
+        share = Held(points.agents, points.observations, tuple(behavior.batch_shape), asked)
         kind = (points.norm, points.values.dtype, points.dtype, points.blocks, points.features)
         note |= {"family": type(behavior).__name__, "distance": as_distance(behavior, distance), "points": kind}
         note |= {"observations": share.observations} if shard == "agents" else {"agents": share.agents}

@@ -32,11 +32,11 @@ def estimate_html(estimate: Estimate) -> str:
         rows.append(("local", "exact on this graph, which defines a measure of its own: not an estimate of SND."))
     elif not e.exact:
         kinds = ("large samples", e.asymptotic_interval), ("every team", e.interval if e.guaranteed else None)
-        ends = ", ".join(f"{format_interval(each)} for {kind}" for kind, each in kinds if each) or "no interval"
+        ends = ", ".join(f"{format_interval(e, each)} for {kind}" for kind, each in kinds if each) or "no interval"
         about = f"SND on these observations: {sure} in {ends}."
         rows.append((f"± {e.standard_error:.2g} from the pairs", about, PAIRS))
     if e.population_interval is not None:
-        ends = format_interval(e.population_interval)
+        ends = format_interval(e, e.population_interval)
         about = f"{e.target} on other observations like these: {sure} in {ends} for large samples ({e.clusters})."
         rows.append((f"± {e.observation_error:.2g} in all", about, OBSERVATIONS))
     title, _, note = str(e).partition(" (")

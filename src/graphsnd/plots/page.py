@@ -16,7 +16,7 @@ from graphsnd.analysis import roles
 from graphsnd.analysis.grouping import Roles
 from graphsnd.errors import plural, printable
 from graphsnd.estimation import Estimate
-from graphsnd.estimation.estimate import KEPT, round_outwards
+from graphsnd.estimation.estimate import KEPT
 from graphsnd.graphs import Graph
 from graphsnd.plots.distances import Distances, read_distances
 from graphsnd.plots.intervals import estimate as draw_estimate
@@ -25,7 +25,7 @@ from graphsnd.plots.matrix import contributions, heatmap
 from graphsnd.plots.matrix import map as draw_map
 from graphsnd.plots.network import graph
 from graphsnd.plots.style import png_bytes, styled_figure, theme
-from graphsnd.plots.tables import summarise
+from graphsnd.plots.tables import format_interval, summarise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -161,13 +161,12 @@ def _pictures(e: Estimate, given: Distances | None, found: Roles | None) -> list
 
 def _cards(e: Estimate, given: Distances | None, found: Roles | None) -> list[tuple[str, ...]]:
     """Return labels, values and notes: the number with its uncertainty, and what it is about."""
-    error, sure, notes = e.observation_error or e.standard_error, f"{100 * e.confidence:.4g}% interval", []
+    sure, notes = f"{100 * e.confidence:.4g}% interval", []
     kind = "guaranteed for every team" if e.guaranteed else "for large samples"
     for ends, about in ((e.population_interval, "on other observations like these, for large samples"),
                         (None if e.exact else e.interval, f"on these observations, {kind}")):  # fmt: skip
         if ends is not None:
-            _, low, high = round_outwards(e.value, *ends, error)
-            notes.append(f"{sure} {low} to {high} {about}")
+            notes.append(f"{sure} {format_interval(e, ends)} {about}")
     if e.observation_error is None:
         notes.append(f"± is unknown: {e.clusters}")
     what = str(e).partition(" (")[2].partition(";")[0].removesuffix(")")

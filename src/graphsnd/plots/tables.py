@@ -11,6 +11,7 @@ from rich.text import Text
 
 from graphsnd.errors import printable
 from graphsnd.estimation import Estimate
+from graphsnd.estimation.estimate import round_outwards
 
 Lines = list[tuple[str, str]]  # names and sentences
 
@@ -67,7 +68,7 @@ def summarise(estimate: Estimate) -> Lines:
         lines.append(
             (
                 f"on others {100 * e.confidence:.4g}%",
-                f"{format_interval(e.population_interval)}, for other observations like these",
+                f"{format_interval(e, e.population_interval)}, for other observations like these",
             )
         )
     lines.append(("clusters", e.clusters))
@@ -92,14 +93,14 @@ def _certainty(e: Estimate) -> Lines:
         return [("certainty", "exact on this graph, which defines a local measure: not an estimate of SND")]
     if e.exact:
         return [("certainty", "exact: every pair was used")]
-    ends = e.asymptotic_interval and format_interval(e.asymptotic_interval)
+    ends = e.asymptotic_interval and format_interval(e, e.asymptotic_interval)
     few = f"none: the pairs and draws tell as much as {e.freedom:.2g} independent ones, and it takes 30"
     asymptotic = (f"asymptotic {sure}", f"{ends}, valid for large samples" if ends else few)
     sampled = "pairs" if e.observations == e.observations_total else "pairs and observations"
     error = ("standard error", f"{e.standard_error:.3g}, from looking at some {sampled} only")
     if not e.guaranteed:
         return [asymptotic, error]
-    guaranteed = f"{format_interval(e.interval)}, valid for every team ({e.method})"
+    guaranteed = f"{format_interval(e, e.interval)}, valid for every team ({e.method})"
     return [(f"guaranteed {sure}", guaranteed), asymptotic, error]
 
 
@@ -108,14 +109,10 @@ def escape(text: str) -> str:
     return html.escape(printable(text), quote=False)
 
 
-def format_interval(ends: tuple[float, float]) -> str:
-    """Return an interval with four significant digits at both ends.
-
-    Example:
-        >>> format_interval((0.91851, 1.14))
-        '[0.9185, 1.140]'
-    """
-    return f"[{ends[0]:#.4g}, {ends[1]:#.4g}]"
+def format_interval(e: Estimate, ends: tuple[float, float]) -> str:
+    """Return one of an estimate's intervals, rounded outwards to the digits that the error leaves."""
+    _, low, high = round_outwards(e.value, *ends, e.observation_error or e.standard_error)
+    return f"[{low}, {high}]"
 
 
 def format_count(value: float) -> str:

@@ -10,8 +10,9 @@ holds small ones and the paper's.
 from graphsnd.rl.evaluation import evaluate_team
 from graphsnd.rl.grid import train_grid
 from graphsnd.rl.loop import train
+from graphsnd.rl.presets import PRESETS
 from graphsnd.rl.settings import Settings
-from graphsnd.rl.task import PRESETS, Task
+from graphsnd.rl.task import Task
 from graphsnd.rl.trainer import Trainer
 
 __all__ = [
