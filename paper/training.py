@@ -35,7 +35,7 @@ from graphsnd.rl import PRESETS, Settings, Task, Trainer
 from graphsnd.rl.diversity import DiversityLog
 from graphsnd.rl.independent import IndependentPolicy
 from graphsnd.rl.log import read_rows
-from graphsnd.rl.roles import Method
+from graphsnd.rl.method import Method
 from graphsnd.rl.rollout import RolloutBuffer
 from graphsnd.rl.streams import Streams
 from graphsnd.rl.trainer import independent

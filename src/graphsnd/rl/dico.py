@@ -19,7 +19,7 @@ from graphsnd.graphs import MovingGraph
 from graphsnd.rl.controlled import ScaledPolicy
 from graphsnd.rl.cuda import Stopwatch
 from graphsnd.rl.log import Outcome, Row, Run
-from graphsnd.rl.roles import Companion
+from graphsnd.rl.method import Companion
 from graphsnd.rl.rollout import Minibatch, RolloutBuffer
 from graphsnd.rl.settings import Settings
 from graphsnd.rl.streams import hashed

@@ -13,7 +13,7 @@ from graphsnd.metric import graph_snd, snd
 from graphsnd.rl.cuda import Stopwatch
 from graphsnd.rl.independent import IndependentPolicy
 from graphsnd.rl.log import Outcome, Row, Run
-from graphsnd.rl.roles import Companion
+from graphsnd.rl.method import Companion
 from graphsnd.rl.settings import Settings
 from graphsnd.rl.streams import hashed
 from graphsnd.teams import StackedTeam

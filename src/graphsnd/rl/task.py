@@ -19,7 +19,7 @@ from graphsnd.errors import MOST_AGENTS, InputError, check_integer, check_type, 
 from graphsnd.rl.controlled import ControlledLearner, make_networks
 from graphsnd.rl.dico import DiversityControl, Group
 from graphsnd.rl.log import Run, run_folder
-from graphsnd.rl.roles import Method
+from graphsnd.rl.method import Method
 from graphsnd.rl.settings import BRIEF, Settings, check_different, largest_product
 from graphsnd.rl.streams import Streams
 from graphsnd.rl.trainer import Trainer, independent

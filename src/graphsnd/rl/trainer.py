@@ -18,7 +18,7 @@ from graphsnd.rl.diversity import DiversityLog
 from graphsnd.rl.episodes import Bank
 from graphsnd.rl.independent import CentralCritic, IndependentCritic, IndependentLearner, IndependentPolicy
 from graphsnd.rl.log import Outcome, Row
-from graphsnd.rl.roles import Method
+from graphsnd.rl.method import Method
 from graphsnd.rl.rollout import Minibatch, RolloutBuffer, collect, fill_noise
 from graphsnd.rl.settings import BRIEF, Settings, check_different, largest_product
 from graphsnd.rl.streams import NAMES, Streams
