@@ -11,8 +11,8 @@ from graphsnd.control import ControlledPolicy
 from graphsnd.control.actions import ActionDistribution
 from graphsnd.control.policy import draw_runs
 from graphsnd.rl.fused import choose_engine
-from graphsnd.rl.ppo import Adam, clipped_loss
 from graphsnd.rl.method import Critic, Learner, Policy
+from graphsnd.rl.ppo import Adam, clipped_loss
 from graphsnd.rl.rollout import Minibatch
 from graphsnd.rl.settings import Settings
 from graphsnd.rl.streams import Streams

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from graphsnd.rl.episodes import Bank
-from graphsnd.rl.ppo import compute_gae, normalise
 from graphsnd.rl.method import Critic, Policy
+from graphsnd.rl.ppo import compute_gae, normalise
 from graphsnd.rl.settings import Settings
 from graphsnd.rl.worlds import World
 from graphsnd.rl.worlds.world import Continuous, Discrete
