@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
@@ -22,7 +23,7 @@ from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.kernels.reference import extremes
 from graphsnd.sums import add_last
-from graphsnd.teams import as_team
+from graphsnd.teams.policies import TeamOptions, as_team
 from graphsnd.teams.team import Team
 
 BLOCK, WIDTH = 1 << 24, 8  # numbers in one block of points, and of one agent where that is not known yet
@@ -108,10 +109,17 @@ class Source:
         return kernels.observation_edges(points, edges.expand(len(index), -1, -1), backend=self.backend)
 
 
-def as_source(team: Any, observations: Any, distance: Distance | None, backend: str) -> Source:
+def as_source(
+    team: Any, observations: Any, distance: Distance | str | None, backend: str, **options: Unpack[TeamOptions]
+) -> Source:
     """Return a behaviour, or a team (or what :func:`~graphsnd.teams.as_team` accepts) on observations, as a source."""
     if isinstance(observations, Graph | MovingGraph | Design | str):
         raise InputError("observations", "to be a tensor", f"{observations}, which says which pairs", "Write design=.")
+    if unknown := options.keys() - TeamOptions.__annotations__.keys():
+        raise TypeError(f"measure() got an unexpected keyword argument {min(unknown)!r}")
+    if options and isinstance(team, Behavior | Team):
+        fix = "Pass it where policies become a team or behaviour: as_team(policies, ...), evaluate(policies, ...)."
+        raise InputError(min(options), "only beside policies", f"a {type(team).__name__}, which has settled it", fix)
     if isinstance(team, Behavior):
         if observations is not None:
             raise InputError("observations", "only beside a team", "a behaviour, which has been evaluated")
@@ -122,7 +130,7 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
     if observations is None:
         fix = "Pass a tensor (..., features). Where these are actions, not policies: graphsnd.Deterministic(actions)."
         raise InputError("observations", "beside a team of policies", None, fix)
-    made = as_team(team)
+    made = as_team(team, **options)
     if made.whole:  # sequences and joint observations are not taken apart
         with torch.no_grad():
             return _from_behavior(made.evaluate(observations), distance, backend, made)
@@ -141,6 +149,7 @@ def _from_policies(team: Team, observations: Any, distance: Distance | str | Non
     pooled = team.read_observations(observations)
     fix = "A single observation: observations[None]. One number per observation: observations[:, None]."
     pooled = check_tensor("observations", pooled, 1 + team.feature_dims, "(..., features)", fix=fix)
+    team._check_observations(pooled)
     inputs, shape = pooled.detach().flatten(0, -1 - team.feature_dims), pooled.shape[: -team.feature_dims]
     if not len(inputs):
         raise InputError("observations", "to be at least one", "none")
