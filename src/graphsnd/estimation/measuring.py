@@ -141,7 +141,8 @@ def measure(
         else:
             estimate = _measure_on_graph(source, draw, str(chosen), confidence, groups)
     met = None if tolerance is None else tolerance.met(estimate) or estimate.exact
-    return replace(estimate, why=why, met=met, seconds=perf_counter() - began)
+    zero = "" if estimate.value else source.explain_zero() if estimate.distances else "no pair was measured."
+    return replace(estimate, why=why, zero=zero, met=met, seconds=perf_counter() - began)
 
 
 def _choose(source: Source, tolerance: Tolerance | None) -> tuple[Design, str]:

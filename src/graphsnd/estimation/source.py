@@ -23,10 +23,11 @@ from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.kernels.reference import extremes
 from graphsnd.sums import add_last
-from graphsnd.teams.policies import TeamOptions, as_team
+from graphsnd.teams.policies import HINT, PoliciesTeam, TeamOptions, as_team
 from graphsnd.teams.team import Team
 
 BLOCK, WIDTH = 1 << 24, 8  # numbers in one block of points, and of one agent where that is not known yet
+TRIED = 256  # observations at which a zero is explained
 
 
 @dataclass(eq=False)
@@ -91,6 +92,29 @@ class Source:
             return min(largest_distance(self.points), self.distance.maximum or math.inf)
         assert self.team is not None
         return self.team.bound(self.distance)
+
+    @torch.no_grad()
+    def explain_zero(self) -> str:
+        """Return what makes SND exactly 0: what all agents share, or what is constant in what they do."""
+        if self.team is not None and (common := self.team.alike()):
+            return f"all {self.agents} agents {common}"
+        places = torch.linspace(0, self.observations - 1, min(self.observations, TRIED), device=self.device)
+        values = self.select(places.round().long(), None).values
+        if not bool((values == values[:, :1]).all()):
+            return "the agents of each pair that was measured act alike on these observations."
+        first, top = values[0, 0], values.abs().max()
+        if len(values) > 1 and bool((values == first).all()):
+            numbers = ", ".join(f"{number:.3g}" for number in first[:8].tolist())
+            action = f": the action {numbers}" if self.family == "Deterministic" else ""
+            return f"every agent does the same on every observation{action}. Look for dead or saturated outputs."
+        known = {
+            "Deterministic": f"every action is 0 or ±{float(top):.3g}",
+            "Categorical": "every probability is 0 or 1",
+        }
+        if self.family in known and bool(((values == 0) | (values.abs() == top)).all()):
+            return f"{known[self.family]}, the same for all agents. Look for saturated outputs."
+        hint = f" {HINT}" * isinstance(self.team, PoliciesTeam)
+        return f"all {self.agents} agents act alike on these observations.{hint}"
 
     def pair_means(self, index: Tensor) -> Tensor:
         """Return the mean distance over all pairs at observations ``index [t]``, float64 ``[t]`` on the CPU."""

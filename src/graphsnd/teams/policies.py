@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marshal
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
@@ -38,6 +39,7 @@ from graphsnd.teams.team import Team, device_of, tensors_in
 
 Policy = Callable[[Tensor], Any]
 T = TypeVar("T")
+HINT = "If the network is told which agent it is, use Team.shared."
 LOOPED = 16  # agents: where a CPU's caches hold fewer at once, calls one by one are as fast as a batched one
 PADDED = 4  # answers per request, with those that pad the batch, above which calls one by one are faster
 # What a module's parameters, buffers and children live in, and its mode: policies are asked in evaluation mode.
@@ -108,6 +110,17 @@ class PoliciesTeam(Team):
             if not code or code != first:
                 return False
         return True
+
+    def alike(self) -> str:
+        """Return that agents are one network, or copies of one; nothing where they may differ."""
+        each = [list(tensors_in(policy).values()) if isinstance(policy, nn.Module) else [] for policy in self.policies]
+
+        def agree(same: Callable[[Tensor, Tensor], bool]) -> bool:
+            return all(len(own) == len(each[0]) > 0 and all(map(same, own, each[0])) for own in each)
+
+        if agree(operator.is_) or all(policy == self.policies[0] for policy in self.policies):
+            return f"share one network, so they act alike on the same observation. {HINT}"
+        return f"have equal parameters, so they act alike on the same observation. {HINT}" if agree(torch.equal) else ""
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         lead = observations.shape[: -self.feature_dims]

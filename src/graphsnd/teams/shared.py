@@ -80,6 +80,11 @@ class SharedTeam(Team):
             self.cost = sum(map(torch.numel, policy.parameters()))
             self._width = max([1, *chain.from_iterable(map(torch.Tensor.size, tensors_in(policy).values()))])
 
+    def alike(self) -> str:
+        """Return that agents are told the same; nothing where they are told different things."""
+        told = self.identity
+        return "" if told is None or bool((told != told[0]).any()) else "are told the same, so they act alike."
+
     def _evaluate(self, observations: Tensor) -> Behavior:
         rows = observations.reshape(-1, observations.shape[-1])
         everyone = torch.arange(self.agents, device=rows.device)

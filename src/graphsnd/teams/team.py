@@ -154,6 +154,10 @@ class Team(Named, ABC):
             error.got += f" of agent {self._names[agent] if self._names else agent}"
         error.index = ()
 
+    def alike(self) -> str:
+        """Return what makes all agents act alike, as the end of a sentence; nothing where they may differ."""
+        return ""
+
     @abstractmethod
     def _evaluate(self, observations: Tensor) -> Behavior: ...
 
