@@ -155,6 +155,7 @@ class Redrawn:
             policy_evaluations=self._evaluations(count) or source.observations * n,
             pair_error=pair_error,
             distances=count * template.m,
+            redrawn=True,
         )
 
 
