@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,7 +31,7 @@ BLOCK, WIDTH = 1 << 24, 8  # numbers in one block of points, and of one agent wh
 class Source:
     """Agents on shared observations, and a distance between what they do.
 
-    Policies are evaluated when they are asked, and the first answer says which family it is and which distance fits.
+    Policies are evaluated when they are asked; two have answered, which says their family and the distance that fits.
     """
 
     agents: int
@@ -41,21 +40,13 @@ class Source:
     names: tuple[str, ...] | None  # names of the agents
     device: torch.device  # where points are computed
     backend: str  # of the kernels
-    asked: Distance | str | None  # the distance that was asked for
+    distance: Distance  # that fits the family
+    family: str  # the class of the behaviour
+    like: Points  # some of the points, for their kind
     points: Points | None = None  # all agents at all observations; None for policies
     team: Team | None = None  # the policies
     inputs: Tensor | None = None  # their observations, [observations, features]
     by_agent: bool = False  # whether the last axis of the observations counts the agents that made them
-    distance: Distance = field(init=False, repr=False)  # of policies once some have answered
-    family: str = field(init=False, repr=False)  # the class of what they answered
-
-    @cached_property
-    def like(self) -> Points:
-        """Some of the points, for their kind: two agents at two observations where policies have to be asked."""
-        if self.points is not None:
-            return self.points
-        index = torch.arange(min(2, self.observations), device=self.device)
-        return self.select(index, torch.arange(2, device=self.device).expand(len(index), -1))
 
     @property
     def evaluations(self) -> int:
@@ -81,8 +72,7 @@ class Source:
         assert self.inputs is not None
         inputs = self.inputs[index]
         behavior = self.team.evaluate(inputs) if agents is None else self.team.partial(inputs, agents)
-        self.distance, self.family = as_distance(behavior, self.asked), type(behavior).__name__
-        return behavior.embed(self.distance)
+        return embed(behavior, self.distance)
 
     def bound(self) -> float | None:
         """Return a certified upper bound on every distance at every observation, or None."""
@@ -131,10 +121,10 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
 
 def _from_behavior(behavior: Behavior, distance: Distance | str | None, backend: str, team: Team | None) -> Source:
     points = embed(behavior, distance).detach()
-    device, about = points.parts[0].device, (behavior.batch_shape, behavior._names)
-    source = Source(points.agents, points.observations, *about, device, backend, distance, points, team)
-    source.distance, source.family = as_distance(behavior, distance), type(behavior).__name__
-    return source
+    return Source(
+        points.agents, points.observations, behavior.batch_shape, behavior._names, points.parts[0].device, backend,
+        as_distance(behavior, distance), type(behavior).__name__, like=points, points=points, team=team,
+    )  # fmt: skip
 
 
 def _from_policies(team: Team, observations: Any, distance: Distance | str | None, backend: str) -> Source:
@@ -148,12 +138,19 @@ def _from_policies(team: Team, observations: Any, distance: Distance | str | Non
         names = team._names if team.proportional else team.evaluate(inputs[:1])._names
     if team.agents < 2:
         raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
-    about = (len(inputs), shape, names, inputs.device, backend, distance)
-    by_agent = isinstance(observations, Mapping) and team.arrays is None and len(shape) > 1
-    source = Source(team.agents, *about, team=team, inputs=inputs, by_agent=by_agent)
-    if not team.proportional:
-        source.like  # noqa: B018, tries a joint module row by row, since it will be shown observations pooled
-    return source
+    few = ask_two(team, inputs)
+    return Source(
+        team.agents, len(inputs), shape, names, inputs.device, backend, as_distance(few, distance), type(few).__name__,
+        like=embed(few, distance), team=team, inputs=inputs,
+        by_agent=isinstance(observations, Mapping) and team.arrays is None and len(shape) > 1,
+    )  # fmt: skip
+
+
+@torch.no_grad()
+def ask_two(team: Team, inputs: Tensor) -> Behavior:
+    """Return what two agents answer at two observations, each by itself, as a joint module will be shown them too."""
+    rows = inputs[:2]
+    return team.partial(rows, torch.arange(2, device=inputs.device).expand(len(rows), -1))
 
 
 @sum_over_blocks
