@@ -15,10 +15,9 @@ from graphsnd.rl.independent import IndependentPolicy
 from graphsnd.rl.log import Outcome, Row, Run
 from graphsnd.rl.method import Companion
 from graphsnd.rl.settings import Settings
-from graphsnd.rl.streams import hashed
+from graphsnd.rl.streams import SAMPLED_GRAPHS, hashed
 from graphsnd.teams import StackedTeam
 
-GRAPHS = 100  # separates the seeds of sampled graphs from those of the streams
 
 
 class DiversityLog(Companion):
@@ -83,7 +82,7 @@ class DiversityLog(Companion):
                 chosen[place],
                 probability=probability,
                 # Of the iteration, not of a stream: one measurement more must not change the next.
-                generator=hashed(run.seed, GRAPHS, outcome.iteration),
+                generator=hashed(run.seed, SAMPLED_GRAPHS, outcome.iteration),
             )
             for place, run in enumerate(self.runs)
         ]
