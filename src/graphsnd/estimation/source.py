@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ BLOCK, WIDTH = 1 << 24, 8  # numbers in one block of points, and of one agent wh
 class Source:
     """Agents on shared observations, and a distance between what they do.
 
-    Policies are evaluated when they are asked; two have answered, which says their family and the distance that fits.
+    Policies are evaluated when they are asked, and each answer says which family it is and which distance fits.
     """
 
     agents: int
@@ -40,13 +41,23 @@ class Source:
     names: tuple[str, ...] | None  # names of the agents
     device: torch.device  # where points are computed
     backend: str  # of the kernels
-    distance: Distance  # that fits the family
-    family: str  # the class of the behaviour
-    like: Points  # some of the points, for their kind
+    asked: Distance | str | None  # the distance that was asked for
     points: Points | None = None  # all agents at all observations; None for policies
     team: Team | None = None  # the policies
     inputs: Tensor | None = None  # their observations, [observations, features]
     by_agent: bool = False  # whether the last axis of the observations counts the agents that made them
+    distance: Distance = field(init=False, repr=False)  # of policies once some have answered
+    family: str = field(init=False, repr=False)  # the class of what they answered
+
+    @cached_property
+    def like(self) -> Points:
+        """Some of the points, for their kind; policies are asked for them."""
+        return self.ask_two() if self.points is None else self.points
+
+    def ask_two(self) -> Points:
+        """Return what two agents do at two observations; it says the family of policies, and the distance that fits."""
+        index = torch.arange(min(2, self.observations), device=self.device)
+        return self.select(index, torch.arange(2, device=self.device).expand(len(index), -1))
 
     @property
     def evaluations(self) -> int:
@@ -72,12 +83,14 @@ class Source:
         assert self.inputs is not None
         inputs = self.inputs[index]
         behavior = self.team.evaluate(inputs) if agents is None else self.team.partial(inputs, agents)
-        return embed(behavior, self.distance)
+        self.distance, self.family = as_distance(behavior, self.asked), type(behavior).__name__
+        return behavior.embed(self.distance)
 
     def bound(self) -> float | None:
         """Return a certified upper bound on every distance at every observation, or None."""
+        like = self.like  # policies say with it which distance fits
         if self.points is not None:
-            return min(largest_distance(self.points), self.distance.maximum or math.inf)
+            return min(largest_distance(like), self.distance.maximum or math.inf)
         assert self.team is not None
         return self.team.bound(self.distance)
 
@@ -121,10 +134,12 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
 
 def _from_behavior(behavior: Behavior, distance: Distance | str | None, backend: str, team: Team | None) -> Source:
     points = embed(behavior, distance).detach()
-    return Source(
-        points.agents, points.observations, behavior.batch_shape, behavior._names, points.parts[0].device, backend,
-        as_distance(behavior, distance), type(behavior).__name__, like=points, points=points, team=team,
+    source = Source(
+        points.agents, points.observations, behavior.batch_shape, behavior._names, device=points.parts[0].device,
+        backend=backend, asked=distance, points=points, team=team,
     )  # fmt: skip
+    source.distance, source.family = as_distance(behavior, distance), type(behavior).__name__
+    return source
 
 
 def _from_policies(team: Team, observations: Any, distance: Distance | str | None, backend: str) -> Source:
@@ -138,19 +153,13 @@ def _from_policies(team: Team, observations: Any, distance: Distance | str | Non
         names = team._names if team.proportional else team.evaluate(inputs[:1])._names
     if team.agents < 2:
         raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
-    few = ask_two(team, inputs)
-    return Source(
-        team.agents, len(inputs), shape, names, inputs.device, backend, as_distance(few, distance), type(few).__name__,
-        like=embed(few, distance), team=team, inputs=inputs,
-        by_agent=isinstance(observations, Mapping) and team.arrays is None and len(shape) > 1,
+    source = Source(
+        team.agents, len(inputs), shape, names, device=inputs.device, backend=backend, asked=distance, team=team,
+        inputs=inputs, by_agent=isinstance(observations, Mapping) and team.arrays is None and len(shape) > 1,
     )  # fmt: skip
-
-
-@torch.no_grad()
-def ask_two(team: Team, inputs: Tensor) -> Behavior:
-    """Return what two agents answer at two observations, each by itself, as a joint module will be shown them too."""
-    rows = inputs[:2]
-    return team.partial(rows, torch.arange(2, device=inputs.device).expand(len(rows), -1))
+    if not team.proportional:
+        source.like = source.ask_two()  # tries a joint module row by row, since it will be shown observations pooled
+    return source
 
 
 @sum_over_blocks
