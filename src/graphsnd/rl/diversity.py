@@ -19,7 +19,6 @@ from graphsnd.rl.streams import SAMPLED_GRAPHS, hashed
 from graphsnd.teams import StackedTeam
 
 
-
 class DiversityLog(Companion):
     """What happens beside independent learning: SND is measured now and then, on the observations of the rollout.
 

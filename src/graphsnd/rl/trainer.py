@@ -204,9 +204,11 @@ class Trainer:
         if size not in self.captured:
             held_index, held_scale = torch.zeros_like(index), None if scale is None else torch.zeros_like(scale)
             changes = [*self.learner.tensors().values(), self.learner.sums]
-            graph = CudaGraph(
-                lambda: self.learner.learn(samples.take(held_index, engine), held_scale), changes, index.device, capture=True
-            )
+
+            def learn() -> None:
+                self.learner.learn(samples.take(held_index, engine), held_scale)
+
+            graph = CudaGraph(learn, changes, index.device, capture=True)
             self.captured[size] = CapturedStep(held_index, held_scale, graph)
         step = self.captured[size]
         step.index.copy_(index)
