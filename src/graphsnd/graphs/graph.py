@@ -23,7 +23,7 @@ from graphsnd.errors import (
     plural,
     shape_of,
 )
-from graphsnd.graphs.pairs import EDGE_INDEX_HINT, check_indices, sort_edges
+from graphsnd.graphs.edges import EDGE_INDEX_HINT, check_indices, sort_edges
 from graphsnd.sums import total
 
 if TYPE_CHECKING:
