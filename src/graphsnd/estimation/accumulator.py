@@ -18,13 +18,7 @@ from graphsnd.behavior.points import Points
 from graphsnd.bounds.concentration import check_metric
 from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_integer, check_number, check_type
 from graphsnd.estimation.estimate import Estimate
-from graphsnd.estimation.intervals import (
-    ObservationError,
-    PairError,
-    cluster_error,
-    make_estimate,
-    random_graph_error,
-)
+from graphsnd.estimation.intervals import ObservationError, PairError, cluster_error, make_estimate, random_graph_error
 from graphsnd.graphs import Graph
 from graphsnd.graphs.graph import check_graph, normalised_weights, ratio, weighted_mean
 from graphsnd.kernels.dispatch import sum_over_blocks

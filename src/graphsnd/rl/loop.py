@@ -18,14 +18,7 @@ import torch
 from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.files import LOCK, hold_lock, remove_parts
 from graphsnd.kernels.threads import limit_threads
-from graphsnd.rl.checkpoint import (
-    STACKS,
-    Checkpoint,
-    has_checkpoint,
-    load_checkpoint,
-    save_checkpoint,
-    save_teams,
-)
+from graphsnd.rl.checkpoint import STACKS, Checkpoint, has_checkpoint, load_checkpoint, save_checkpoint, save_teams
 from graphsnd.rl.log import LOGGERS, METRICS, CsvLog, Row, RunLoggers
 from graphsnd.rl.task import Task
 from graphsnd.rl.trainer import Trainer, is_brief
