@@ -130,6 +130,11 @@ def test_reads_as_its_value() -> None:
         f"{estimate:d}"
 
 
+@pytest.mark.parametrize(("error", "text"), [(4e-9, "4e-09"), (6.82115e-10, "7e-10"), (2e-5, "0.00002"), (0.0, "0")])
+def test_an_error_that_is_rounding_is_printed_short(error: float, text: str) -> None:
+    assert dataclasses.replace(gs.measure(TEAM), observation_error=error).number().endswith(f" ± {text}")
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_what_is_printed_of_an_interval_holds_it(seed: int) -> None:
     rng = np.random.default_rng(seed)

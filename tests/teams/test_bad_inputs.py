@@ -49,6 +49,7 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
         {"a": "policy"}, 7, None, LINEAR, [lambda o: LINEAR(o).mean(0)] * 2, [lambda o: o[:-1]] * 2,
         [lambda o: o[:, 0]] * 2, [lambda o: o.argmax(-1)] * 2, [lambda o: "left"] * 2,
         [weighted(2.0), weighted(3.0)], [weighted(2.0), lambda o: gs.Categorical(logits=o)],
+        [nn.Linear(FEATURES, 2, device="meta")] * 2, nn.Linear(FEATURES, 2, device="meta"),
         [nn.LSTM(FEATURES, 2)] * 2, [lambda o: (o, None)] * 2, [lambda o: o + torch.randn_like(o)] * 2,
     ]),
     ("team", lambda agents: gs.evaluate(lambda o: torch.zeros(30, 3, 2), ROWS, agents=agents), [5]),

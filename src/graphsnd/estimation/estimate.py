@@ -139,7 +139,9 @@ class Estimate:
         """The value ± ``observation_error``, with the digits that the error leaves."""
         error = self.observation_error
         value = round_outwards(self.value, *self.interval, error or self.standard_error)[0]
-        return f"{value} ± {'unknown' if error is None else round_outwards(error, error, error, error)[0]}"
+        if error is None:
+            return f"{value} ± unknown"
+        return f"{value} ± {round_outwards(error, error, error, error)[0] if error > 1e-6 else f'{error:.1g}'}"
 
     def _repr_html_(self) -> str:
         from graphsnd.plots.notebook import estimate_html

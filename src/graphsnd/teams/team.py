@@ -225,6 +225,9 @@ def tensors_in(module: nn.Module) -> dict[str, Tensor]:
 def device_of(policy: object) -> torch.device:
     """Return the device of a module's first floating parameter or buffer; the CPU for anything that has none."""
     for tensor in tensors_in(policy).values() if isinstance(policy, nn.Module) else ():
+        if tensor.is_meta:
+            fix = "Load its weights first: load_state_dict(weights, assign=True)."
+            raise InputError("team", "of policies with weights", "a module on the meta device", fix)
         if tensor.is_floating_point():
             return tensor.device
     return torch.device("cpu")
