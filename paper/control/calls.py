@@ -20,8 +20,7 @@ from graphsnd.control.measurement import measure_points
 from graphsnd.designs.design import Bernoulli, parse
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
-from graphsnd.rl.dico import GRAPHS
-from graphsnd.rl.streams import hashed
+from graphsnd.rl.streams import CONTROL_GRAPHS, hashed
 from paper.control.study import PUBLISHED, REFERENCE, control_task
 from paper.experiment import Number
 from paper.shared.calls import Answers, all_pairs, distance, loop_call, loop_mean
@@ -106,7 +105,7 @@ def count_edges(agents: int, p: float, *, seeds: Sequence[int], iterations: int,
     design, counts = Bernoulli(p), []
     for seed in seeds:
         for iteration in range(1, iterations + 1):
-            generator = hashed(seed, GRAPHS, iteration)
+            generator = hashed(seed, CONTROL_GRAPHS, iteration)
             for _ in range(steps):
                 # A controller measures all pairs when a draw is empty; as a graph it has no edge.
                 counts.append(design.draw(agents, generator).m)

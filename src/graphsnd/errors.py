@@ -77,7 +77,7 @@ class MissingExtraError(ImportError):
     """
 
     def __init__(self, package: str, project: str) -> None:
-        """Name the project that brings ``package``; not our extra, whose name pip knows only where it found us."""
+        """Name the project that has ``package``, because pip finds an extra of ours only where it finds graphsnd."""
         super().__init__(f"This needs `{package}`. Install it with: pip install {project}")
 
     __reduce__ = InputError.__reduce__

@@ -4,7 +4,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd.behavior.behavior import embed
-from graphsnd.estimation.source import largest_distance
+from graphsnd.estimation.source import as_source, largest_distance
 from tests.cases import Case, each
 
 
@@ -31,3 +31,8 @@ def _slice(behavior: gs.Behavior, o: int) -> gs.Behavior:
 
 def test_identical_agents_have_bound_zero() -> None:
     assert largest_distance(embed(gs.Deterministic(torch.ones(3, 4, 2)), None)) == 0.0
+
+
+def test_policies_that_have_not_answered_are_asked_for_a_bound() -> None:
+    policies = [lambda seen: torch.distributions.Categorical(logits=seen) for _ in range(2)]
+    assert as_source(policies, torch.zeros(5, 3), None, "auto").bound() == 1.0

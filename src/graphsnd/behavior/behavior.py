@@ -15,7 +15,7 @@ from graphsnd.behavior.points import Norm, Points, flatten
 from graphsnd.errors import InputError, check_choice, check_finite, check_tensor, describe, plural, shape_of
 
 BY_GROUP = "Measure each group by itself: gs.measure(predators, ...), gs.measure(prey, ...)."
-Agents = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or one tensor per agent
+PerAgent = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or one tensor per agent
 
 
 class Named:
@@ -117,7 +117,7 @@ class Deterministic(Behavior):
         ('scout', 'guard')
     """
 
-    def __init__(self, actions: Agents, *, validate: bool = True) -> None:
+    def __init__(self, actions: PerAgent, *, validate: bool = True) -> None:
         self.actions = read_agents("actions", actions, "(..., agents, actions)", finite=validate)
         super().__init__(self.actions.shape, actions)
 

@@ -86,11 +86,9 @@ def graph_snd(
     shards = make_shards("graph_snd", behavior, distance, shard, group, graph=fingerprint(graph))
     check_graph(graph, shards.agents)
     edges = graph.edges.to(shards.like.values.device)
-    weights, whole = normalised_weights(graph, edges.device)
-    # Without weight all sums are 0.
-    return _mean(
-        shards, lambda points: total(kernels.edge_totals(points, edges, weights, ordered=True)), float(whole) or 1.0
-    )
+    weights, weight_sum = normalised_weights(graph, edges.device)
+    divisor = float(weight_sum) or 1.0  # without weight all sums are 0
+    return _mean(shards, lambda points: total(kernels.edge_totals(points, edges, weights, ordered=True)), divisor)
 
 
 def accumulate(

@@ -78,9 +78,9 @@ class Ranks:
         """Return the sum over ranks, the same bits on all."""
         if self.wire is None:
             return sums
-        whole = sums.to(self.wire, copy=True)
-        dist.all_reduce(whole, group=self.group)
-        return whole.to(sums.device)
+        summed = sums.to(self.wire, copy=True)
+        dist.all_reduce(summed, group=self.group)
+        return summed.to(sums.device)
 
 
 def find_common(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -86,6 +86,7 @@ class Estimate:
     looks: int = 1  # how often the data were inspected to decide whether to go on
     seconds: float = 0.0  # that it took
     empty_share: float = 0.0  # of the observations whose own graph has no weight, which count as 0
+    redrawn: bool = False  # whether other pairs are measured at each observation
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
     names: tuple[str, ...] = ()  # of the agents in order, where they have any
     # Mean distance of each measured pair, float64 [pairs_used]. None where pairs are redrawn at each observation, and
@@ -175,8 +176,7 @@ class Estimate:
         """Which pairs were measured, in words."""
         if self.target == "SND" and self.pairs_used == self.pairs_total:
             return f"all {self.pairs_total:,} pairs" if self.pairs_total > 1 else "1 pair"
-        redrawn = self.design.partition(":")[0] in ("agents", "matching", "ring")
-        how = " redrawn at each observation" if redrawn else ""
+        how = " redrawn at each observation" * self.redrawn
         if self.target != "SND" and self.distances != self.pairs_used * self.observations:
             how = " on average"  # each observation has its own graph
         return f"{self.pairs_used:,} of {self.pairs_total:,} {plural('pair', self.pairs_total)}{how} by {self.design}"

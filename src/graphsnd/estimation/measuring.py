@@ -26,7 +26,7 @@ from graphsnd.estimation.intervals import (
     population_error,
     random_graph_error,
 )
-from graphsnd.estimation.redrawn import CHEAP, REDRAWN, Redrawn, Tolerance, complete_price
+from graphsnd.estimation.redrawn import CHEAP, REDRAWN_PRICE, Redrawn, Tolerance, complete_price
 from graphsnd.estimation.source import Source, as_source
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.graph import check_graph, normalised_weights, ratio
@@ -133,7 +133,7 @@ def measure(
             redrawn = Redrawn(source, draw, str(chosen), confidence, groups, bound, generator)
             if tolerance is None:
                 estimate = redrawn.measure_once()
-            elif (sampled := redrawn.measure_until(tolerance, 1.0 if design else REDRAWN)) is not None:
+            elif (sampled := redrawn.measure_until(tolerance, 1.0 if design else REDRAWN_PRICE)) is not None:
                 estimate = sampled
             else:
                 why = f"{why}; but the tolerance takes as much work as all pairs"
@@ -170,10 +170,9 @@ def measure_all_pairs(source: Source, name: str, confidence: float, groups: Grou
     values = torch.cat(totals) / pairs
     value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: all pairs")
-    around = population_error(values, None, groups, confidence)
-    along = matrix[tuple(torch.triu_indices(source.agents, source.agents, 1))] if len(matrix) else None
-    about: dict[str, Any] = {"confidence": confidence, "pairs": pairs, "design": name}
-    return make_estimate(value, "SND", error, around, source, along, **about)
+    others = population_error(values, None, groups, confidence)
+    distances = matrix[tuple(torch.triu_indices(source.agents, source.agents, 1))] if len(matrix) else None
+    return make_estimate(value, "SND", error, others, source, distances, confidence=confidence, design=name)
 
 
 def _measure_on_graph(
@@ -195,29 +194,29 @@ def _measure_on_graph(
         values.append((totals / graph.m).cpu())
     value, d_max = float(mean(distances)), min(d_max, source.distance.maximum or math.inf)
     error = random_graph_error(graph, distances, value, d_max, 1 - confidence)
-    around = population_error(torch.cat(values), None, groups, confidence, error)
-    about: dict[str, Any] = {"confidence": confidence, "pairs": graph.m, "design": name}
-    return make_estimate(value, "SND", error, around, source, distances, graph, **about)
+    others = population_error(torch.cat(values), None, groups, confidence, error)
+    return make_estimate(value, "SND", error, others, source, distances, graph, confidence=confidence, design=name)
 
 
 def _measure_fixed(source: Source, graph: Graph, name: str, confidence: float, groups: Groups) -> Estimate:
     """Measure Graph-SND on a graph that defines it."""
     edges = graph.edges.to(source.device)
-    weights, whole = normalised_weights(graph, source.device)
+    weights, weight_sum = normalised_weights(graph, source.device)
     totals, distances = [], torch.zeros(graph.m, dtype=torch.float64, device=source.device)
     for points, share in source.blocks():
         if graph.m > KEPT:
-            sums = kernels.edge_totals(points, edges, weights, ordered=True, backend=source.backend)
+            block = kernels.edge_totals(points, edges, weights, ordered=True, backend=source.backend)
         else:
-            means, sums = kernels.edge_means_and_totals(points, edges, weights, ordered=True, backend=source.backend)
+            means, block = kernels.edge_means_and_totals(points, edges, weights, ordered=True, backend=source.backend)
             distances += share * means
-        totals.append(sums.cpu())
-    values = ratio(torch.cat(totals), whole.cpu())
+        totals.append(block.cpu())
+    values = ratio(torch.cat(totals), weight_sum.cpu())
     value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: every edge")
-    around = population_error(values, None, groups, confidence)
-    about: dict[str, Any] = {"confidence": confidence, "pairs": graph.m, "design": name}
-    return make_estimate(value, "Graph-SND", error, around, source, distances, graph, **about)
+    others = population_error(values, None, groups, confidence)
+    return make_estimate(
+        value, "Graph-SND", error, others, source, distances, graph, confidence=confidence, design=name
+    )
 
 
 def _measure_moving(source: Source, graph: MovingGraph, name: str, confidence: float, groups: Groups) -> Estimate:
@@ -226,10 +225,10 @@ def _measure_moving(source: Source, graph: MovingGraph, name: str, confidence: f
     for points, _ in source.blocks():
         parts.append(edge_sums(points, graph.slice(start, start + points.observations), backend=source.backend))
         start += points.observations
-    whole = EdgeSums(*(torch.cat([getattr(part, key).cpu() for part in parts]) for key in ("sums", "weights")))
-    value, empty = float(mean(whole.each())), whole.empty_share()
+    sums = EdgeSums(*(torch.cat([getattr(part, key).cpu() for part in parts]) for key in ("sums", "weights")))
+    value, empty = float(mean(sums.each())), sums.empty_share()
     method = "exact: every edge" + f"; {100 * empty:.3g}% of observations without one count 0" * (empty > 0)
-    around = population_error(whole.each(), None, groups, confidence)
-    error, pairs = PairError(0.0, (value, value), method), round(graph.m / len(graph))
-    estimate = make_estimate(value, "Graph-SND", error, around, source, confidence=confidence, pairs=pairs, design=name)
-    return replace(estimate, distances=graph.m, empty_share=empty)
+    others = population_error(sums.each(), None, groups, confidence)
+    error = PairError(0.0, (value, value), method)
+    estimate = make_estimate(value, "Graph-SND", error, others, source, confidence=confidence, design=name)
+    return replace(estimate, pairs_used=round(graph.m / len(graph)), distances=graph.m, empty_share=empty)

@@ -34,7 +34,7 @@ TRIED = 256  # observations at which a zero is explained
 class Source:
     """Agents on shared observations, and a distance between what they do.
 
-    Policies are evaluated when they are asked, and the first answer says which family it is and which distance fits.
+    Policies are evaluated when they are asked, and each answer says which family it is and which distance fits.
     """
 
     agents: int
@@ -53,9 +53,11 @@ class Source:
 
     @cached_property
     def like(self) -> Points:
-        """Some of the points, for their kind: two agents at two observations where policies have to be asked."""
-        if self.points is not None:
-            return self.points
+        """Some of the points, for their kind; policies are asked for them."""
+        return self.ask_two() if self.points is None else self.points
+
+    def ask_two(self) -> Points:
+        """Return what two agents do at two observations; it says the family of policies, and the distance that fits."""
         index = torch.arange(min(2, self.observations), device=self.device)
         return self.select(index, torch.arange(2, device=self.device).expand(len(index), -1))
 
@@ -88,8 +90,9 @@ class Source:
 
     def bound(self) -> float | None:
         """Return a certified upper bound on every distance at every observation, or None."""
+        like = self.like  # policies say with it which distance fits
         if self.points is not None:
-            return min(largest_distance(self.points), self.distance.maximum or math.inf)
+            return min(largest_distance(like), self.distance.maximum or math.inf)
         assert self.team is not None
         return self.team.bound(self.distance)
 
@@ -163,8 +166,10 @@ def as_source(
 
 def _from_behavior(behavior: Behavior, distance: Distance | str | None, backend: str, team: Team | None) -> Source:
     points = embed(behavior, distance).detach()
-    device, about = points.parts[0].device, (behavior.batch_shape, behavior._names)
-    source = Source(points.agents, points.observations, *about, device, backend, distance, points, team)
+    source = Source(
+        points.agents, points.observations, behavior.batch_shape, behavior._names, device=points.parts[0].device,
+        backend=backend, asked=distance, points=points, team=team,
+    )  # fmt: skip
     source.distance, source.family = as_distance(behavior, distance), type(behavior).__name__
     return source
 
@@ -181,11 +186,12 @@ def _from_policies(team: Team, observations: Any, distance: Distance | str | Non
         names = team._names if team.proportional else team.evaluate(inputs[:1])._names
     if team.agents < 2:
         raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
-    about = (len(inputs), shape, names, inputs.device, backend, distance)
-    by_agent = isinstance(observations, Mapping) and team.arrays is None and len(shape) > 1
-    source = Source(team.agents, *about, team=team, inputs=inputs, by_agent=by_agent)
+    source = Source(
+        team.agents, len(inputs), shape, names, device=inputs.device, backend=backend, asked=distance, team=team,
+        inputs=inputs, by_agent=isinstance(observations, Mapping) and team.arrays is None and len(shape) > 1,
+    )  # fmt: skip
     if not team.proportional:
-        source.like  # noqa: B018, tries a joint module row by row, since it will be shown observations pooled
+        source.like = source.ask_two()  # tries a joint module row by row, since it will be shown observations pooled
     return source
 
 
