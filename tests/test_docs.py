@@ -9,6 +9,9 @@ import glob
 import importlib
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,7 +77,6 @@ NEEDS = {"benchmarl": "benchmarl", "jax": "optax", "rllib": "ray.rllib", "stable
 NEEDS |= {"ray": "ray", "training": "torch", "control": "torch"}
 OTHERS = {"torchrl": "torchrl", "pettingzoo": "mpe2", "torchmetrics": "torchmetrics"}  # short, and part of `make test`
 OUTPUTS = {"--html", "--png", "--csv", "--out"}
-LONG = {"demo", "--install-completion"}  # words after graphsnd that are parsed, not run
 SMALLER = {"training": ("range(100)", "range(1)")}  # what a page runs for long
 PRINTED = {"roles": ("3 roles", "1 role: these 100 agents", "SND 0.72 near a goal, 0.82 far from it")}  # as it says
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
@@ -177,7 +179,7 @@ def run_command(words: list[str]) -> bool:
             return False
         words = [*words, "--iterations", "1"]
     inputs = [word for at, word in enumerate(words) if words[at - 1] not in OUTPUTS]
-    if words[0] in LONG or not all(Path(word).exists() for word in inputs if FILE.search(word)):
+    if not all(Path(word).exists() for word in inputs if FILE.search(word)):
         return False
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, (words, result.output)
@@ -186,11 +188,54 @@ def run_command(words: list[str]) -> bool:
     return True
 
 
+def check_printed(text: str, printed: str) -> None:
+    """Compare a listing of output with what was printed, numbers to three digits."""
+    same = [[float(n.replace(",", "")) for n in NUMBER.findall(part)] for part in (text, printed)]
+    assert NUMBER.sub("#", text) == NUMBER.sub("#", printed)
+    assert same[0] == pytest.approx(same[1], rel=1e-3)
+
+
+def run_line(line: str, copied: Path) -> None:
+    """Run a line of the README: ``make`` by its recipe, ``make test`` only if it is there."""
+    recipes = dict(re.findall(r"^(demo|test):.*\n\t(.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    if line.startswith("git clone"):
+        for name in ("src", "docs/images"):
+            shutil.copytree(ROOT / name, copied / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        for name in ("README.md", "LICENSE", "pyproject.toml"):
+            shutil.copy(ROOT / name, copied)
+    elif line == "pip install .":
+        options = ["--quiet", "--no-deps", "--no-build-isolation", "--target", "installed"]
+        subprocess.run([sys.executable, "-m", "pip", "install", *options, "."], cwd=copied, check=True)
+        assert {"graphsnd", "bin"} <= {path.name for path in (copied / "installed").iterdir()}
+    else:
+        words = shlex.split(recipes[line.removeprefix("make ")] if line.startswith("make ") else line)
+        assert Path(words[0]).name in ("graphsnd", "python"), line
+        assert words[1:4] == ["-m", "pytest", "-n"] or run_command(words[1:]), line
+
+
+def test_the_readme_runs_in_order_on_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = ""
+    with torch.random.fork_rng():
+        for language, text in blocks(ROOT / "README.md"):
+            if language == "sh":
+                for line in filter(None, (line.partition("#")[0].strip() for line in text.splitlines())):
+                    run_line(line, tmp_path)
+                capsys.readouterr()
+            elif language == "python":
+                exec(compile(text, "README.md", "exec"), {})
+                printed = capsys.readouterr().out
+            elif language == "text":
+                check_printed(text, printed)
+
+
 @pytest.mark.parametrize(
     "page",
     [
         pytest.param(page, marks=[pytest.mark.integration] if page.stem in NEEDS else [])
-        for page in (ROOT / "README.md", *PAGES)
+        for page in PAGES
         if any(language in ("python", "sh") for language, _ in blocks(page))
     ],
     ids=lambda page: page.stem,
@@ -220,9 +265,7 @@ def test_listings_of_pages_run(
                 printed = capsys.readouterr().out
                 everything += printed
             elif language == "text" and printed:
-                same = [[float(n.replace(",", "")) for n in NUMBER.findall(part)] for part in (text, printed)]
-                assert NUMBER.sub("#", text) == NUMBER.sub("#", printed)
-                assert same[0] == pytest.approx(same[1], rel=1e-3)
+                check_printed(text, printed)
             elif language == "sh":
                 for words in commands(text):
                     run_command(words)

@@ -71,6 +71,21 @@ def calls() -> Iterator[Line]:
         yield "docs/benchmarks.md", row(f"{one['n']:,}", exact, *graphs)
 
 
+def queues() -> Iterator[Line]:
+    """Say which times of the README are means of several calls in a row."""
+    for file, n in ((CPU, 100), (CPU, 500), (GPU, 500), (GPU, 10_000)):
+        (found,) = (one for one in load(f"speed/{file}")["exact"] if one["n"] == n)
+        times = [found["contestants"][key] for key in ("pair_loop", "cdist", "fused")]
+        rows = [(time(one), one["repeats"]) for one in times if one["repeats"] > 1]
+        yield from (("README.md", f"{value} is the mean of {count} ") for value, count in rows)
+    (one,) = (
+        one["contestants"]["one_call"]
+        for one in load("calls/h200")["calls"]
+        if (one["case"], one["n"], one["observations"], one["features"]) == ("wasserstein", 500, 4096, 4)
+    )
+    yield "README.md", f"A call by itself takes {1e3 * one['median_s']:.2f} ms there."
+
+
 def designs() -> Iterator[Line]:
     found = load(f"designs/{CPU}")
     for team in found["designs"]:
@@ -163,7 +178,7 @@ def crossovers() -> Iterator[Line]:
 
 @pytest.mark.parametrize(
     "lines",
-    [speed, calls, designs, training, frameworks, sentences, layouts, crossovers],
+    [speed, calls, queues, designs, training, frameworks, sentences, layouts, crossovers],
     ids=lambda lines: lines.__name__,
 )
 def test_pages_say_what_the_files_do(lines: Any) -> None:
