@@ -31,7 +31,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # The module of each public name, from the imports that type checkers read. A stage's home is graphsnd itself.
 _HOMES = {
