@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from graphsnd.cli.app import Command
 from graphsnd.errors import InputError, MissingExtraError, check_choice
 from graphsnd.files import write_whole
 from paper.experiment import NAMES, Scale, find
@@ -26,18 +27,18 @@ from paper.runner import RESULTS, WORK, result_path, run
 
 PATIENCE = 10.0  # seconds between two lines of news
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help=f"Some of {', '.join(NAMES)} (default: all).")]
-Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Results and the page.")]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Results and the page.", show_default="paper/results")]
 
 app = typer.Typer(
     help="The experiments of the Graph-SND paper, and a verdict on each of its claims.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
 )
 
 
-@app.command("run")
+@app.command("run", cls=Command)
 def run_experiments(
     names: Names = None,
     scale: Annotated[Scale, typer.Option(help="How much is run.")] = Scale.LAPTOP,
@@ -54,8 +55,8 @@ def run_experiments(
 
     On two cores all experiments take two minutes at smoke scale, which is too little for most claims, ten to thirty
     minutes at laptop scale, and hours at paper scale. There, logs of trainings on a GPU are read from the results; a
-    machine with a GPU trains those that are missing, and with [cyan]--again[/cyan] all of them; with
-    [cyan]--ray[/cyan] the GPUs of a cluster do.
+    machine with a GPU trains those that are missing, and with --again all of them; with
+    --ray the GPUs of a cluster do.
     """
     chosen = _check_names(names)
     if ray is not None and scale is not Scale.PAPER:
@@ -84,7 +85,7 @@ def run_experiments(
         raise typer.Exit(2)
 
 
-@app.command("verdicts")
+@app.command("verdicts", cls=Command)
 def show_verdicts(
     names: Names = None,
     scale: Annotated[Scale | None, typer.Option(help="The only scale that counts (default: the largest).")] = None,
@@ -96,7 +97,7 @@ def show_verdicts(
     _print_verdicts(judge_all(claims, out, scales=tuple(Scale) if scale is None else (scale,)))
 
 
-@app.command("pack")
+@app.command("pack", cls=Command)
 def pack_sources(file: Annotated[Path, typer.Argument(metavar="FILE", help="A .tgz.")]) -> None:
     """Pack the sources of this commit for a machine without the repository.
 
@@ -143,7 +144,7 @@ def _conclude(chosen: Sequence[str], out: Path, scale: Scale) -> None:
     _print_verdicts(judge_all(ready, out, scales=(scale,)))
     console = Console(highlight=False)
     if len(ready) < len(mine):
-        console.print(f"{len(mine) - len(ready)} claims can only be decided at another scale", style="dim")
+        console.print(f"decided only at another scale: {len(mine) - len(ready)} of {len(mine)} claims", style="dim")
     console.print(f"wrote {escape(str(out / 'verdicts.html'))}", soft_wrap=True)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,7 @@ def test_help_fits_a_terminal(command: str) -> None:
     result = _start(*filter(None, [command]), "--help", env=os.environ | {"COLUMNS": "80"}, text=True)
     assert (result.returncode, result.stdout.startswith("Usage: ")) == (0, True)
     assert max(map(len, result.stdout.splitlines())) <= 80
+    assert not re.search(r"<\w+", result.stdout)  # a type of Python
     options = [one.opts[0] for one in COMMANDS[command].params if one.opts[0].startswith("-")] if command else []
     assert all(option in result.stdout for option in options)
     assert len(options) <= 15

@@ -39,7 +39,7 @@ def test_a_run_tells_judges_and_writes(run: Any, made: list[int], tmp_path: Path
     assert made == [2, 3, 2, 3]
     assert "recovery: took" in result.stderr
     assert "Measurements of the paper, 2: 1 confirmed, 1 not confirmed" in result.stdout
-    assert "1 claims can only be decided at another scale" in result.stdout
+    assert "decided only at another scale: 1 of" in result.stdout
     for name in ("verdicts.html", "recovery/laptop.json", "timing/laptop.png"):
         assert (tmp_path / "results" / name).is_file()
 

@@ -50,10 +50,11 @@ class TeamsComparison:
 
     def __str__(self) -> str:
         low, high = self.interval
-        what = f"SND {self.first:.6g} and {self.second:.6g}: difference {self.difference:+.4g}"
+        teams = f"SND {self.first:.6g} and {self.second:.6g}"
+        gap = f"difference {self.difference:+.4g} [{low:+.4g}, {high:+.4g}]"
+        sure = f"{'significant' if low > 0 or high < 0 else 'not significant'} at {100 * self.confidence:.4g}%"
         where = f"{self.observations:,} shared observations; {self.by}"
-        sure = f"in [{low:+.4g}, {high:+.4g}] with {100 * self.confidence:.4g}% confidence"
-        return f"{what}, {sure}, p = {self.p_value:.2g} ({where})"
+        return f"{teams}: {gap}, {sure}, p = {self.p_value:.2g} ({where})"
 
 
 def compare(

@@ -24,7 +24,14 @@ CALLED = {"n": "agents", "path": "files", "folder": "out", "loggers": "logger", 
 
 
 class Command(TyperCommand):
-    """A command whose errors name its options."""
+    """A command whose errors name its options, and whose help names arguments without their Python types."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of arguments and options."""
+        for one in self.params:
+            if one.param_type_name == "argument":
+                vars(one)["display_type_rich"] = lambda ctx: None
+        super().format_options(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

@@ -21,7 +21,7 @@ class Advice:
     Example:
         >>> import graphsnd as gs
         >>> print(gs.advise(500, 100_000))
-        agents:8: all pairs are 12,475,000,000 distances, and from 205 agents on a few random agents are faster
+        agents:8: all pairs are 12,475,000,000 distances; with 205 agents or more, a few random agents are faster
           gs.measure(policies, observations, design="agents:8", rel_tol=0.01)
     """
 
@@ -63,16 +63,17 @@ def advise(n: int, observations: int, goal: str = "global", *, device: str = "cp
     check_choice("device", device, CROSSOVERS)
     if goal == "local":
         design: Design = Nearest(min(n - 1, max(1, math.ceil(math.log2(n)))))
-        why = "the graph of neighbours is the question, so it defines the measure; this is not an estimate of SND"
+        why = "a graph of neighbours defines a local measure, which is not an estimate of SND"
         return Advice(design, why, f'gs.measure(policies, observations, design="{design}", positions=positions)')
     distances, crossover = math.comb(n, 2) * observations, CROSSOVERS[device]
     if goal == "proxy" and n >= crossover["bernoulli:0.1"]:
         design = Bernoulli(0.1)
-        why = f"from {crossover['bernoulli:0.1']} agents on a tenth of the pairs is faster; use a new seed at each step"
+        size = crossover["bernoulli:0.1"]
+        why = f"with {size} agents or more, a tenth of the pairs is faster; use a new seed at each step"
         return Advice(design, why, f'gs.measure(policies, observations, design="{design}", seed=step)')
     if goal == "global" and n >= crossover["agents:8"] and distances > CHEAP:
-        why = f"all pairs are {distances:,} distances, and from {crossover['agents:8']} agents on a few random agents "
-        design, why = Agents(8), why + "are faster"
+        design, size = Agents(8), crossover["agents:8"]
+        why = f"all pairs are {distances:,} distances; with {size} agents or more, a few random agents are faster"
         return Advice(design, why, f'gs.measure(policies, observations, design="{design}", rel_tol=0.01)')
     why = f"all pairs are {distances:,} distances, which is fast, and the number is exact"
     return Advice(Complete(), why, "gs.measure(policies, observations)")

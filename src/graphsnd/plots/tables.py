@@ -1,4 +1,4 @@
-"""Tables in one look, estimates in words, and numbers as text, for the terminal, pages and notebooks."""
+"""Tables in one style, estimates in words, and numbers as text, for the terminal, pages and notebooks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Lines = list[tuple[str, str]]  # names and sentences
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[str | Text]] = (), *, align: str = "<>", caption: str | None = None
 ) -> Table:
-    """Return a table of this project's look; rows with a style of their own are added with ``add_row``.
+    """Return a table in this project's style; rows with a style of their own are added with ``add_row``.
 
     Args:
         columns: The heads.
@@ -62,8 +62,8 @@ def summarise(estimate: Estimate) -> Lines:
     e = estimate
     lines: Lines = [(e.target, str(e).removeprefix(f"{e.target} ")), *_certainty(e)]
     if e.met is not None:
-        looks = "once" if e.looks == 1 else f"{e.looks} times"
-        lines.append(("tolerance", f"{'met' if e.met else 'NOT met'}, looked {looks}"))
+        checks = "once" if e.looks == 1 else f"{e.looks} times"
+        lines.append(("tolerance", f"{'met' if e.met else 'NOT met'}, checked {checks}"))
     if e.population_interval is not None:
         others = f"{format_interval(e, e.population_interval)}, for other observations like these"
         lines.append((f"on others {100 * e.confidence:.4g}%", others))
@@ -93,7 +93,7 @@ def _certainty(e: Estimate) -> Lines:
     few = f"none: the pairs and draws tell as much as {e.freedom:.2g} independent ones, and it takes 30"
     asymptotic = (f"asymptotic {sure}", f"{ends}, valid for large samples" if ends else few)
     sampled = "pairs" if e.observations == e.observations_total else "pairs and observations"
-    error = ("standard error", f"{e.standard_error:.3g}, from looking at some {sampled} only")
+    error = ("standard error", f"{e.standard_error:.3g}, from measuring only some {sampled}")
     if not e.guaranteed:
         return [asymptotic, error]
     guaranteed = f"{format_interval(e, e.interval)}, valid for every team ({e.method})"
