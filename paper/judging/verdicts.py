@@ -111,13 +111,12 @@ def judge_number(claim: Claim, number: Number) -> Verdict:
         readings = (replace(number, clock=False), *number.ends) if number.ends else points
         verdicts = {judge_number(claim, reading) for reading in readings}
         return verdicts.pop() if len(verdicts) == 1 else Verdict.UNDECIDED
-    if claim.kind is Kind.FINDING:
-        return Verdict.FOUND if claim.rule.holds(number) else Verdict.NOT_FOUND
+    ours = claim.kind is Kind.FINDING
     asked = (
         (claim.correction, Verdict.CORRECTED),
-        (claim.rule, Verdict.CONFIRMED),
+        (claim.rule, Verdict.FOUND if ours else Verdict.CONFIRMED),
         (claim.undecided, Verdict.UNDECIDED),
         (claim.direction, Verdict.IN_DIRECTION),
     )
     held = (verdict for rule, verdict in asked if rule is not None and rule.holds(number))
-    return next(held, Verdict.NOT_CONFIRMED)
+    return next(held, Verdict.NOT_FOUND if ours else Verdict.NOT_CONFIRMED)
