@@ -107,7 +107,7 @@ def run(scale: Scale, cells: Cells) -> Outcome:
         (full, folders), (few, others) = (gather_runs(each, cells) for each in (WHOLE, ECONOMICAL))
         study = control.summarise_study(size.task, size.window, full, control.describe_protocol(size.task))
         more["twins"] = control.compare_protocols(full, few, size.window)
-        more["iteration"] = calls.time_iterations(full, BERNOULLI)
+        more["iteration"] = None if study.missing else calls.time_iterations(full, BERNOULLI)
         ratios = [action for folder in folders for action in actions.read_actions(folder)]
         earlier, sources = cells.earlier(Data), (*name_sources(folders + others, cells), "results/author")
         if torch.cuda.is_available() and (cells.again or not (earlier and earlier.on_gpu)):
