@@ -24,6 +24,7 @@ import torch
 from graphsnd.designs.design import Bernoulli
 from graphsnd.rl import PRESETS, Settings, Task
 from graphsnd.rl.log import run_folder
+from paper import dico_10
 from paper.control import actions, author, calls, faulty_controllers
 from paper.control import study as control
 from paper.control.actions import ActionDiversity
@@ -32,7 +33,6 @@ from paper.control.faulty_controllers import DOUBLED, FaultyStudy
 from paper.control.figure import draw_study
 from paper.control.logs import gather_runs, group_by, name_sources, train_small
 from paper.control.study import REFERENCE, control_task
-from paper.dico_10 import SMALL, TINY
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.runner import Cells, Stacks
 from paper.shared.rollouts import one_thread
@@ -58,7 +58,7 @@ PAPER_MS = {REFERENCE: 18.9, BERNOULLI: 2.0}  # of a call, Table 7
 Cell = tuple[str, float]  # an arm and a target
 BANDS = (0.03, 0.025, 0.02)  # relative distances from the target within which a cell is settled; the paper names none
 # Observations of many episodes differ little from one iteration to the next, as in the published runs.
-FAULTY = SMALL.replace(iterations=20, environments=16, minibatch=400, epochs=5, learning_rate=5e-5)
+FAULTY = dico_10.SMALL.replace(iterations=20, environments=16, minibatch=400, epochs=5, learning_rate=5e-5)
 FAULTY_AGENTS, FAULTY_TARGET = 4, 0.12
 
 
@@ -75,9 +75,9 @@ class Size:
 
 
 SIZES = {
-    Scale.SMOKE: Size(control_task(6, TARGETS, ARMS, (0,), settings=TINY), 2, TINY, 2, 200, 1),
+    Scale.SMOKE: Size(control_task(6, TARGETS, ARMS, (0,), settings=dico_10.TINY), 2, dico_10.TINY, 2, 200, 1),
     Scale.LAPTOP: Size(
-        control_task(6, TARGETS, ARMS, (0, 1), settings=SMALL.replace(iterations=25)),
+        control_task(6, TARGETS, ARMS, (0, 1), settings=dico_10.SMALL.replace(iterations=25)),
         10, FAULTY, 10, 4096, 25,
     ),
     Scale.PAPER: Size(
@@ -96,6 +96,7 @@ class Data:
     faulty: FaultyStudy
     timed: MetricTimes | None = None
     iteration: Iteration | None = None  # in the runs with the paper's protocol
+    smaller: Iteration | None = None  # of ten agents
     on_gpu: MetricTimes | None = None  # the loop where the paper timed it
     twins: tuple[control.Twin, ...] = ()  # runs on all observations, and the same on some
 
@@ -108,6 +109,8 @@ def run(scale: Scale, cells: Cells) -> Outcome:
         study = control.summarise_study(size.task, size.window, full, control.describe_protocol(size.task))
         more["twins"] = control.compare_protocols(full, few, size.window)
         more["iteration"] = None if study.missing else calls.time_iterations(full, BERNOULLI)
+        ten, _ = gather_runs(dico_10.WHOLE, cells)
+        more["smaller"] = calls.time_iterations(ten, BERNOULLI) if ten else None
         ratios = [action for folder in folders for action in actions.read_actions(folder)]
         earlier, sources = cells.earlier(Data), (*name_sources(folders + others, cells), "results/author")
         if torch.cuda.is_available() and (cells.again or not (earlier and earlier.on_gpu)):
@@ -320,6 +323,8 @@ def _costs(data: Data) -> dict[str, Number]:
         numbers["iteration_seconds"] = Number(one.seconds, unit="s", kind=kind)
         numbers["estimate_share"] = Number(one.estimates, kind=kind)
         numbers["fused_metric_speedup"] = Number(one.metric_speedup, unit="x", kind=kind)
+    if data.iteration is not None and data.smaller is not None:
+        numbers["metric_share_growth"] = Number(data.iteration.metric / data.smaller.metric, unit="x", kind="medians")
     if data.on_gpu is not None:
         over = [data.on_gpu.loop[arm].number(1000).value / paper for arm, paper in PAPER_MS.items()]
         numbers["loop_time_over_paper"] = Number.range(over, "calls, full and Bernoulli", unit="x")

@@ -26,7 +26,6 @@ from functools import partial
 import networkx as nx
 import numpy as np
 import torch
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -276,30 +275,24 @@ def _disconnected(rows: Sequence[PanelRow]) -> Number:
 
 
 def draw(data: Data) -> Figure:
-    """Draw the share of draws beyond 0.05."""
+    """Draw the share of draws beyond 0.05: seeds and their mean, beside the paper's."""
     with styled_figure(7.4, 4.9) as figure:
         ax = figure.subplots()
-        _draw_shares(ax, data)
+        for regime, protocol, label, colour, marker, shift in TEAMS:
+            for place, design in enumerate(DESIGNS):
+                values, x = [row.violations for row in data.select(regime, protocol, design)], place + shift
+                ax.plot([x] * len(values), values, marker, color=colour, markersize=4, alpha=0.45, markeredgewidth=0)
+                named = label if place == 0 else None
+                ax.plot(x, statistics.fmean(values), marker, color=colour, markersize=7.5, label=named)
+        ends = ([k + side for k in range(len(PAPER_SHARES))] for side in (-0.4, 0.4))
+        ax.hlines(PAPER_SHARES, *ends, color=INK, linewidth=1.2, linestyle=(0, (4, 3)), label="the paper: trained")
+        ax.set(xlim=(-0.5, len(DESIGNS) - 0.5), ylim=(-0.03, 1), ylabel=f"share of draws off by over {THRESHOLD:g}")
         ax.set_xticks(range(len(DESIGNS)), map(str, DESIGNS))
-        ax.set_xlim(-0.5, len(DESIGNS) - 0.5)
         ax.grid(axis="y")
         seeds = len({row.seed for row in data.panel})
         title = f"{data.panel[0].draws:,} draws for each of {seeds} {plural('seed', seeds)}"
         figure.legend(*ax.get_legend_handles_labels(), ncols=2, loc="outside lower center", title=title)
         return figure
-
-
-def _draw_shares(ax: Axes, data: Data) -> None:
-    for regime, protocol, label, colour, marker, shift in TEAMS:
-        for place, design in enumerate(DESIGNS):
-            values, x = [row.violations for row in data.select(regime, protocol, design)], place + shift
-            ax.plot([x] * len(values), values, marker, color=colour, markersize=4, alpha=0.45, markeredgewidth=0)
-            named = label if place == 0 else None
-            ax.plot(x, statistics.fmean(values), marker, color=colour, markersize=7.5, label=named)
-    ends = ([k + side for k in range(len(PAPER_SHARES))] for side in (-0.4, 0.4))
-    ax.hlines(PAPER_SHARES, *ends, color=INK, linewidth=1.2, linestyle=(0, (4, 3)), label="the paper: trained")
-    ax.set(ylim=(-0.03, 1), ylabel=f"share of draws off by more than {THRESHOLD:g}")
-    ax.set_title("Errors: seeds and their mean")
 
 
 TITLE = "Ten agents with discrete actions: simple_spread and total variation"

@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import truediv
 
 import torch
 from torch import Tensor
@@ -46,6 +47,7 @@ class Iteration:
 
     seconds: float
     estimates: float  # share that goes into them: all networks on everybody's observations, and the distances
+    metric: float  # share of graphs and distances alone
     metric_speedup: float  # seconds for graphs and distances over those of a sparse arm
 
 
@@ -89,13 +91,13 @@ def time_iterations(histories: Iterable[History], arm: str) -> Iteration:
         arm: The other one.
     """
     rows = {name: [row for one in histories if one.run.arm == name for row in one.rows] for name in (REFERENCE, arm)}
-    metric = {name: statistics.median(row.distance_seconds or 0.0 for row in mine) for name, mine in rows.items()}
-    whole, shares = [], []
-    for row in rows[REFERENCE]:
-        spent = (row.policy_seconds or 0.0) + (row.distance_seconds or 0.0)
-        whole.append(spent + row.rollout_seconds + row.update_seconds + (row.audit_seconds or 0.0))
-        shares.append(spent / whole[-1])
-    return Iteration(statistics.median(whole), statistics.median(shares), metric[REFERENCE] / metric[arm])
+    metric = {name: [row.distance_seconds or 0.0 for row in mine] for name, mine in rows.items()}
+    spent = [(row.policy_seconds or 0.0) + (row.distance_seconds or 0.0) for row in rows[REFERENCE]]
+    rest = [row.rollout_seconds + row.update_seconds + (row.audit_seconds or 0.0) for row in rows[REFERENCE]]
+    whole = [sum(parts) for parts in zip(spent, rest, strict=True)]
+    estimates, share = (statistics.median(map(truediv, part, whole)) for part in (spent, metric[REFERENCE]))
+    full, sparse = (statistics.median(metric[name]) for name in (REFERENCE, arm))
+    return Iteration(statistics.median(whole), estimates, share, full / sparse)
 
 
 def arithmetic_share(agents: int) -> float:
