@@ -109,10 +109,10 @@ def run(scale: Scale, cells: Cells) -> Outcome:
         study = control.summarise_study(size.task, size.window, full, control.describe_protocol(size.task))
         more["twins"] = control.compare_protocols(full, few, size.window)
         more["iteration"] = None if study.missing else calls.time_iterations(full, BERNOULLI)
-        ten, _ = gather_runs(dico_10.WHOLE, cells)
+        ten, beside = gather_runs(dico_10.WHOLE, cells)
         more["smaller"] = calls.time_iterations(ten, BERNOULLI) if ten else None
         ratios = [action for folder in folders for action in actions.read_actions(folder)]
-        earlier, sources = cells.earlier(Data), (*name_sources(folders + others, cells), "results/author")
+        earlier, sources = cells.earlier(Data), (*name_sources(folders + others + beside, cells), "results/author")
         if torch.cuda.is_available() and (cells.again or not (earlier and earlier.on_gpu)):
             make_times = partial(calls.time_calls, **_timed(size), device=torch.device("cuda"))
             more["on_gpu"] = cells.get("timed on a GPU", _timed(size), make_times, MetricTimes)
