@@ -109,9 +109,9 @@ def graph_mean(points: Points, graph: Graph | MovingGraph, *, backend: str = "au
     if graph.weights is None:
         sums = kernels.edge_totals(points, graph.edges.to(device), ordered=True, backend=backend)
         return mean(sums) / max(1, graph.m)  # without edges all sums are 0
-    weights, whole = normalised_weights(graph, device)
+    weights, weight_sum = normalised_weights(graph, device)
     sums = kernels.edge_totals(points, graph.edges.to(device), weights, ordered=True, backend=backend)
-    return ratio(mean(sums), whole)
+    return ratio(mean(sums), weight_sum)
 
 
 def horvitz_thompson(

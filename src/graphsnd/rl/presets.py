@@ -43,7 +43,7 @@ PRESETS: dict[str, Task] = {
         10,
         {"horizon": 25},
         settings=TABLE.replace(
-            steps=25, environments=20, minibatch=256, activation="relu", init="linear", actor_gain=1.0, iterations=500
+            steps=25, environments=20, minibatch=256, activation="relu", init="linear", actor_gain=1.0
         ),
     ),
     # The paper's run with 100 agents, and its controlled teams of 10 and 50 in dispersion.

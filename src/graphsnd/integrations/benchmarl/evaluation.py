@@ -86,7 +86,7 @@ def evaluate_group(policy: Any, frames: TensorDictBase, group: str, *, squashed:
             value = value.to(models[0].device)
             own = isinstance(key, tuple) and key[0] == group
             shown.set(key, torch.cat([value.roll(-s, len(lead)) if own else value for s in range(shifts)]))
-    answers = ask(lambda given: run_actor(policy, given), shown, f"of {group!r}").get(group)
+    answers = ask(lambda given: run_actor(policy, given), shown, f"policy of {group!r}").get(group)
     seated = answers.apply(
         lambda part: _sort_by_seat(part, len(lead), shared=shared), batch_size=[agents, *lead, agents]
     )
