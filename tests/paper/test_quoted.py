@@ -29,7 +29,7 @@ from paper.judging.verdicts import Verdict, count_kinds, judge_all
 from paper.published import read_published
 from paper.rows import decode
 from paper.runner import RESULTS, read_results
-from tests.benchmarks.test_quoted import speed
+from tests.benchmarks.test_quoted import queues, speed
 from tests.test_paper_numbers import STATEMENTS
 
 ROOT = RESULTS.parents[1]
@@ -291,15 +291,15 @@ def test_what_a_quote_has_of_its_own_is_a_setting_or_the_papers() -> None:
 
 # In README.md: what test_docs.py runs or checks, names with digits, and versions, which test_package.py reads.
 NO_RESULT = re.compile(
-    r"```.*?```|\]\([^)]*\)|^\[[^\]]+\]: \S+|`[^`]*`|\[!\[Python[^\n]*|\w+ \d+(?:\.\d+)+|[Ss]table-[Bb]aselines3"
-    r"|H200|\b100 agents|It can be 0 while|on 4,096 observations|^\| framework.*?\n\n",
+    r"```.*?```|\]\([^)]*\)|^\[[^\]]+\]: \S+|`[^`]*`|\[!\[Python[^\n]*|\w+ \d+(?:\.\d+)+(?: to \d\.\d+)?|arXiv:[\d.]+|[Ss]table-[Bb]aselines3"
+    r"|H200|\b100 agents|can be 0 while|4,096 observations|^\| framework.*?\n\n",
     re.MULTILINE | re.DOTALL,
 )
 
 
 def test_every_number_of_the_readme_is_tested_somewhere() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for page, line in speed():
+    for page, line in (*speed(), *queues()):
         text = text.replace(line, " ") if page == "README.md" else text
     left = " ".join(NO_RESULT.sub(" ", text).split()).replace(fill(README), " ")
     assert [left[max(0, one.start() - 40) : one.end() + 20] for one in re.finditer(r"\d", left)] == []
