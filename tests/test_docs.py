@@ -74,8 +74,8 @@ FENCE = re.compile(r"^```([^\s`]*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"\.(npz|pt|json|yaml)$|^runs/")
 # Pages that `make test-integrations` runs, for what they need or how long they take.
 NEEDS = {"benchmarl": "benchmarl", "jax": "optax", "rllib": "ray.rllib", "stable_baselines3": "stable_baselines3"}
-NEEDS |= {"ray": "ray", "training": "torch", "control": "torch"}
-OTHERS = {"torchrl": "torchrl", "pettingzoo": "mpe2", "torchmetrics": "torchmetrics"}  # short, and part of `make test`
+NEEDS |= {"distributed": "ray", "training": "torch", "control": "torch"}
+OTHERS = {"torchrl": "torchrl", "pettingzoo": "mpe2", "torch": "torchmetrics"}  # short, and part of `make test`
 OUTPUTS = {"--html", "--png", "--csv", "--out"}
 SMALLER = {"training": ("range(100)", "range(1)")}  # what a page runs for long
 PRINTED = {"roles": ("3 roles", "1 role: these 100 agents", "SND 0.72 near a goal, 0.82 far from it")}  # as it says

@@ -24,10 +24,6 @@ def point_to_repository(app: Any, page: str, content: list[str]) -> None:
             logger.warning("%s links to %s, which does not exist", page, path)
         return f'<a href="../{path}">{text}</a>'  # from site/, where the pages are built
 
-    if page == "developing":  # CONTRIBUTING.md, whose links are those of another folder
-        text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").removeprefix("# Contributing")
-        text = re.sub(r"\]\((?!\w+:|#)", "](../", text).replace("](../docs/", "](")
-        content[0] = content[0].replace("% CONTRIBUTING.md", text)
     content[0] = re.sub(r"(?<!!)\[([^\]]+)\]\(((?:\.\.|runs)/[^)#\s]+)\)", rewrite, content[0])
 
 

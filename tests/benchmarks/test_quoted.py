@@ -50,7 +50,7 @@ def speed() -> Iterator[Line]:
                 yield "README.md", row(name, size, loop, cdist, f"**{exact}**")
             rounded = 1e3 * found["contestants"]["fused"]["median_s"]
             if (file, found["n"]) in ((CPU, 500), (GPU, 10_000)):
-                yield "docs/large_teams.md", f"observations take {rounded:.0f} ms on"
+                yield "docs/estimation.md", f"observations take {rounded:.0f} ms on"
             if (file, found["n"]) == (CPU, 100):
                 yield "docs/logging.md", f"distances take {rounded:.1f} ms on two CPU cores"
 
@@ -173,7 +173,7 @@ def layouts() -> Iterator[Line]:
 def crossovers() -> Iterator[Line]:
     for name, key in (("`bernoulli:0.1`", "tenth of the pairs"), ("`agents:8`", "agents:8")):
         sizes = (crossing(load(f"share/{machine}"), key) or math.inf for machine in ("cpu-1-thread", "h200"))
-        yield "docs/advice.md", row(name, *(f"from {size:,.0f} agents" for size in sizes))
+        yield "docs/estimation.md", row(name, *(f"from {size:,.0f} agents" for size in sizes))
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def load_behavior(path: str | os.PathLike[str]) -> Behavior:
     """Read a behaviour that :func:`save_behavior` or another program wrote; nothing is unpickled.
 
     Args:
-        path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors (``docs/files.md``); others are ignored.
+        path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors (``docs/checkpoints.md``); others are ignored.
 
     Raises:
         InputError: For a file that is missing, unreadable, too large, pickled, or does not hold exactly one behaviour.
