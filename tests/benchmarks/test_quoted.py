@@ -111,12 +111,12 @@ def training() -> Iterator[Line]:
     machines = (("2 CPU cores", load(f"training/{CPU}"), 2), ("H200", gpu, 3), ("H200, 1,000 agents", gpu["large"], 3))
     for name, one, digits in machines:
         parts = (f"{one[part]['median_s']:.{digits}f} s" for part in ("rollout", "update", "iteration"))
-        yield "docs/training.md", row(name, *parts)
+        yield "docs/benchmarks.md", row(name, *parts)
     half, whole, regular = (f"{one['per_run_s']:.2f} s" for one in gpu["controlled"])
     for name, seconds in (("bfloat16", half), ("TF32", whole)):
         line = row(f"three of 50 agents, {name}", "all 204,800 observations of a minibatch", seconds)
-        yield "docs/training.md", line
-    yield "docs/training.md", f"gradient steps | {regular}, 1.9% of it"
+        yield "docs/benchmarks.md", line
+    yield "docs/benchmarks.md", f"gradient steps | {regular}, 1.9% of it"
 
 
 def frameworks() -> Iterator[Line]:
