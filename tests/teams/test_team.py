@@ -11,6 +11,7 @@ from graphsnd.teams import StackedTeam
 from graphsnd.teams.answers import tensors_of
 from graphsnd.teams.joint import JointTeam
 from graphsnd.teams.policies import PoliciesTeam
+from graphsnd.teams.shared import SharedTeam
 from graphsnd.teams.team import Team
 
 from .conftest import FEATURES, N
@@ -46,7 +47,7 @@ def parameters(team: Team) -> list[Tensor]:
             if isinstance(module, torch.nn.Module)
             for parameter in module.parameters()
         ]
-    if isinstance(team, JointTeam):
+    if isinstance(team, JointTeam | SharedTeam):
         return list(team.policy.parameters())  # type: ignore[attr-defined]
     return []
 

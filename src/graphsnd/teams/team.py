@@ -202,6 +202,47 @@ class Team(Named, ABC):
             return load_policies(path, policy, entry=entry, device=device)
         return load(path, device=device)  # type: ignore[arg-type]
 
+    @staticmethod
+    def shared(
+        policy: Callable[..., Any],
+        agents: int | Sequence[str],
+        *,
+        columns: slice | Sequence[int] | int | None = None,
+        argument: str | None = None,
+        identity: Tensor | None = None,
+        squashed: bool = True,
+    ) -> Team:
+        """Return the team of agents that share one network, which is told for which agent it acts.
+
+        Every observation is shown to the network once for each agent, each time with that agent's identity. All of
+        them, or those that a design asks for, are one batch.
+
+        Args:
+            policy: Answers for one agent, as a policy of a list does in :func:`~graphsnd.evaluate`.
+            agents: Their number, or a list of their names.
+            columns: Where in an observation the network reads the identity: a slice, a list or one integer. What
+                observations hold there is replaced.
+            argument: Instead of columns, the name of the parameter of ``policy`` that takes the identities of all rows,
+                ``[rows, k]``.
+            identity: What the network is told of each agent, ``[agents, k]``, such as capabilities or an embedding,
+                which gradients reach; or ``[agents]``, such as ``torch.arange(agents)`` for a network with an embedding
+                of its own. One-hot vectors when None.
+            squashed: Passed to :func:`~graphsnd.from_distribution`.
+
+        Raises:
+            InputError: For columns that do not fit the identity or, later, the observations.
+
+        Example:
+            >>> import torch, graphsnd as gs
+            >>> network = torch.nn.Linear(4 + 3, 2)  # 4 features and a one-hot identity
+            >>> team = gs.Team.shared(network, agents=3, columns=slice(-3, None))
+            >>> team.evaluate(torch.zeros(16, 7))
+            Deterministic(agents=3, observations=16)
+        """
+        from graphsnd.teams.shared import SharedTeam
+
+        return SharedTeam(policy, agents, columns=columns, argument=argument, identity=identity, squashed=squashed)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self.agents}, observation_features={self.observation_features})"
 
