@@ -12,8 +12,11 @@ from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic
 from graphsnd.errors import InputError, as_tensor, shape_of
+from graphsnd.integrations.identity import locate
 from graphsnd.teams.arrays import Array, Arrays
 from graphsnd.teams.policies import PoliciesTeam
+from graphsnd.teams.shared import SharedTeam
+from graphsnd.teams.team import Team
 
 
 class SpacesTeam(PoliciesTeam):
@@ -54,6 +57,40 @@ class SpacesTeam(PoliciesTeam):
         if isinstance(seen, Arrays):
             self.arrays, self.observation_features = seen, seen.size
         self._names = tuple(map(str, spaces))
+
+    @classmethod
+    def shared(cls, policy: Any, agents: Any, *, columns: Any = None, identity: Any = None, **options: Any) -> Team:
+        """Return the team of agents that share one policy, which reads in its observations for which agent it acts.
+
+        Args:
+            policy: One of those of which this team is made, or a team with that one alone.
+            agents: Their number, or a list of their names.
+            columns: Where an observation holds the identity, which is replaced: a slice, a list or one integer. In
+                observations of several arrays, with the key of one of them: ``{"observation": slice(-3, None)}``.
+            identity: As in :meth:`graphsnd.Team.shared`: ``[agents, k]``, one-hot vectors when None.
+            **options: Those of this team.
+
+        Raises:
+            InputError: For several policies, for images, and for columns that do not fit the identity or the observations.
+        """
+        made: Any = cls
+        one = policy if isinstance(policy, SpacesTeam) else made({"shared": policy}, **options)
+        if one.agents > 1 or one.feature_dims > 1:
+            got = ", ".join(one.names) if one.agents > 1 else "one of images"
+            raise InputError("policy", "to be the one that agents share, of vectors or several arrays", got)
+        (model,), arrays = one.policies, one.arrays
+        if arrays is not None and columns is not None:
+            key, own = locate(columns, list(arrays))
+            start = sum(each.size for each in list(arrays.values())[: list(arrays).index(key)])
+            columns = (start + torch.arange(arrays[key].size)[own]).reshape(-1).tolist()
+        team = SharedTeam(model, agents, columns=columns, identity=identity)
+        team.arrays, team.observation_features = arrays, one.observation_features
+        if not one.whole:
+            return team
+        reader: Any = SharedTeam(lambda rows: rows, agents, columns=columns, identity=identity)
+        act: Any = [lambda seen, at=at: model(reader.evaluate(seen).actions[..., at, :]) for at in range(team.agents)]
+        spaces, memory = dict.fromkeys(team.names, (one.space, None)), dict.fromkeys(team.names, True)
+        return SpacesTeam("policy", spaces, act, squashed=True, recurrent=memory)
 
     def join_arrays(self, observations: Any) -> Any:
         """Return observations of a Dict or Tuple as rows of numbers, and images with channels where the space has them.
