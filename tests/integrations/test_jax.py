@@ -72,7 +72,10 @@ def variation(a: Any, b: Any) -> Any:
 # By name: from the network's outputs to an answer, and how far two rows of outputs are apart.
 ANSWERS: dict[str, tuple[Any, Any]] = {
     "action": (lambda x: x, euclidean),
-    "(loc, scale)": (lambda x: (x, jnp.exp(x)), lambda a, b: euclidean(with_scale(a), with_scale(b))),
+    "loc and log_std, with a value": (
+        lambda x: {"mean": x, "log_std": x, "value": x[:, 0]},
+        lambda a, b: euclidean(with_scale(a), with_scale(b)),
+    ),
     "loc and one scale": (lambda x: {"loc": x, "scale": jnp.float32(0.5)}, euclidean),
     "logits": (lambda x: {"logits": x}, variation),
     "probs": (lambda x: {"probs": jax.nn.softmax(x)}, variation),
@@ -153,12 +156,14 @@ def test_what_it_refuses() -> None:
     for params in ({"a": jnp.zeros((2, 3)), "b": jnp.zeros((3, 3))}, {"a": jnp.zeros(3), "b": 1.0}, jnp.float32(1), {}):
         with pytest.raises(InputError, match="agents first"):
             JaxTeam(lambda p, o: o, params)
-    for answer in ("left", {"mean": jnp.zeros(3)}):
-        with pytest.raises(InputError, match="loc and scale"):
+    for answer, said in (("left", "several with names"), ({"mean": jnp.zeros(3)}, r"dict of mean \(3,\)")):
+        with pytest.raises(InputError, match=said):
             JaxTeam(lambda p, o, a=answer: a, jnp.zeros((2, 3))).evaluate(torch.tensor(ROWS))
     with pytest.raises(InputError, match="`team` to answer with shape"):
         JaxTeam(lambda p, o: o[:, 0], jnp.zeros((2, 3))).evaluate(torch.tensor(ROWS))
-    with pytest.raises(InputError, match="without its value"):  # an actor-critic
-        JaxTeam(lambda p, o: (o @ p.T, o[:, :1] ** 2), jnp.ones((2, 3, 4))).evaluate(torch.tensor(ROWS))
+    critics = lambda p, o: (o @ p.T, o[:, :1] ** 2)  # noqa: E731
+    with pytest.raises(InputError, match=r"tuple of \(30, 3\), \(30, 1\)"):
+        JaxTeam(critics, jnp.ones((2, 3, 4))).evaluate(torch.tensor(ROWS))
+    assert gs.measure(JaxTeam(critics, jnp.ones((2, 3, 4)), outputs="logits, value"), ROWS).value == 0
     with pytest.raises(InputError, match="differ in their parameters only"):
         nnx_team([nnx.Linear(4, 2, rngs=nnx.Rngs(0)), nnx.Linear(4, 2, use_bias=False, rngs=nnx.Rngs(0))])

@@ -218,7 +218,8 @@ ACTIONS = [
     (gymnasium.spaces.Box(-1.0, 1.0, (2,)), Unsupported(torch.tensor([[2.0, 0.5]])), [1.0, 0.5]),
     (gymnasium.spaces.Box(-1.0, 1.0, (1,)), gs.Deterministic(torch.tensor([[9.0]])), [1.0]),
     *((gymnasium.spaces.Box(-1.0, 1.0, (1,)), answer, [-1.0]) for answer in (
-        (FAR, torch.ones(1, 1)), gs.Gaussian(FAR, torch.ones(1, 1)), torch.distributions.Normal(FAR, 1.0),
+        {"mean": FAR, "log_std": torch.zeros(1), "value": FAR}, gs.Gaussian(FAR, torch.ones(1, 1)),
+        torch.distributions.Normal(FAR, 1.0), (torch.distributions.Normal(FAR, 1.0), FAR),
         tanh_normal(FAR), torch.distributions.Independent(tanh_normal(FAR), 1),
     )),
 ]  # fmt: skip

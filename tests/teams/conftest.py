@@ -75,7 +75,7 @@ TEAMS: dict[str, Callable[[torch.Generator], Team]] = {
     **{f"stacked {kind}": (lambda g, kind=kind: stacked(kind, g)) for kind in HEADS},
     "modules": lambda g: as_team(modules(g)),
     "modules of two architectures": _mixed,
-    "callables": lambda g: as_team([lambda o, m=m: (m(o), m(o).exp()) for m in modules(g)]),
+    "callables": lambda g: as_team([lambda o, m=m: {"loc": m(o), "scale": m(o).exp()} for m in modules(g)]),
     "joint": _joint,
     "shared": _shared,
 }

@@ -9,7 +9,7 @@ import torch
 from graphsnd.behavior.behavior import Behavior, PerAgent, broadcast, names_of, read_agents, stack_agents
 from graphsnd.behavior.distances import Distance, Hellinger, JensenShannon, TotalVariation
 from graphsnd.behavior.points import Norm, Points, flatten, widen
-from graphsnd.errors import InputError, check_tensor, shape_of
+from graphsnd.errors import InputError, check_finite, check_tensor, shape_of
 
 # How far a row of probabilities may be from 1 before it is not one: the rounding of a softmax in that dtype.
 _SUM_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
@@ -105,7 +105,7 @@ def _softmax(given: PerAgent | None, mask: PerAgent | None, validate: bool) -> t
     if validate:
         values = logits.detach()
         if bool((torch.isnan(values) | (values == torch.inf)).any()):
-            raise InputError("logits", "to be finite or -inf", "NaN or +inf values", "Look for a diverged policy.")
+            check_finite("logits", values.masked_fill(values == -torch.inf, 0), names_of(given))
         if bool((values == -torch.inf).all(dim=-1).any()):
             raise InputError("mask", "to allow at least one action for every agent and observation", "an empty row")
     # Half precision probabilities would not sum to 1 well enough to compare; the softmax is cheap in float32.

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.behavior.behavior import as_distance, check_names, embed
+from graphsnd.behavior.behavior import as_distance, check_names, distance_by_name, embed
 from graphsnd.behavior.distances import DISTANCES
 from graphsnd.behavior.points import Points
 from graphsnd.bounds.concentration import check_metric
@@ -40,7 +40,7 @@ class SndAccumulator:
     Args:
         agents: Size of the team.
         graph: Graph on these agents; None for all pairs.
-        distance: Distance object; the default of the first behaviour when None.
+        distance: A distance or its name; the default of the first behaviour when None.
         clusters: Whether every update names the episode or environment of its observations, for the error over
             observations. Without it that error is None: contiguous blocks would depend on the order.
 
@@ -54,7 +54,7 @@ class SndAccumulator:
     """
 
     def __init__(
-        self, agents: int, *, graph: Graph | None = None, distance: Distance | None = None, clusters: bool = False
+        self, agents: int, *, graph: Graph | None = None, distance: Distance | str | None = None, clusters: bool = False
     ) -> None:
         self.agents = check_integer("agents", agents, "to be at least 2", low=2)
         check_type("clusters", clusters, bool, "to be True or False", "Give the clusters to update().")
@@ -63,7 +63,8 @@ class SndAccumulator:
             if graph.m == 0 and graph.inclusion is not None:
                 raise EmptyDrawError("graph")
         self.graph = None if graph is not None and graph.is_complete and graph.weights is None else graph
-        self.distance, self.clusters = distance, clusters
+        self.distance = distance_by_name(distance) if isinstance(distance, str) else distance
+        self.clusters = clusters
         self.names: tuple[str, ...] | None = None if graph is None else graph.names
         self.observations = 0
         self.family: str | None = None  # of the behaviours
@@ -154,7 +155,7 @@ class SndAccumulator:
 
     @classmethod
     def from_state(
-        cls, state: dict[str, Any], *, graph: Graph | None = None, distance: Distance | None = None
+        cls, state: dict[str, Any], *, graph: Graph | None = None, distance: Distance | str | None = None
     ) -> SndAccumulator:
         """Resume from :meth:`state`, with the graph and the distance it was collected for.
 

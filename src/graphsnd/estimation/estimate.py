@@ -81,6 +81,7 @@ class Estimate:
     observations_total: int = 0  # that were given
     distances: int = 0  # measured in all
     why: str = ""  # why this design
+    zero: str = ""  # what makes the value exactly 0
     met: bool | None = None  # whether the tolerance was met; None without one
     looks: int = 1  # how often the data were inspected to decide whether to go on
     seconds: float = 0.0  # that it took
@@ -161,7 +162,8 @@ class Estimate:
 
     def __str__(self) -> str:
         words = DISTANCE_WORDS.get(self.distance, self.distance), FAMILY_WORDS.get(self.family, self.family)
-        text = f"{self.target} {self.number()} ({words[0]} of {words[1]}, {self.pairs()}, {self.observations:,}"
+        number = f"0: {self.zero}" if self.zero else self.number()
+        text = f"{self.target} {number} ({words[0]} of {words[1]}, {self.pairs()}, {self.observations:,}"
         of = f" of {self.observations_total:,}" * (self.observations < self.observations_total)
         text += f"{of} {plural('observation', max(self.observations, self.observations_total))}"
         if not self.exact:

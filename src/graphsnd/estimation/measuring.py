@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
@@ -32,7 +33,7 @@ from graphsnd.graphs.graph import check_graph, normalised_weights, ratio
 from graphsnd.graphs.random import integer_seed
 from graphsnd.metric.pair_distances import EdgeSums, edge_sums
 from graphsnd.sums import mean
-from graphsnd.teams.policies import Policy
+from graphsnd.teams.policies import Policy, TeamOptions
 from graphsnd.teams.team import Team
 
 Groups = Mapping[str, Tensor]  # ways to part the observations into clusters, see group_observations
@@ -46,12 +47,13 @@ def measure(
     tol: float | None = None,
     rel_tol: float | None = None,
     confidence: float = 0.95,
-    distance: Distance | None = None,
+    distance: Distance | str | None = None,
     positions: Tensor | Mapping[str, Tensor] | None = None,
     clusters: Tensor | Sequence[int] | None = None,
     d_max: float | None = None,
     seed: int | torch.Generator = 0,
     backend: str = "auto",
+    **options: Unpack[TeamOptions],
 ) -> Estimate:
     """Measure the SND of a team, or its Graph-SND, and say how sure the number is.
 
@@ -79,7 +81,7 @@ def measure(
         tol: Half-width of the interval that is good enough.
         rel_tol: The same relative to SND.
         confidence: Coverage of the interval.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         positions: Positions of the agents, ``[agents, d]`` or a dict of one ``[d]`` per agent, for ``knn`` and
             ``radius``; with ``[..., agents, d]``, pooled as the observations are, each observation has its own graph.
         clusters: Episode or environment of each observation, integers of the observations' leading shape or flat, for
@@ -88,6 +90,8 @@ def measure(
         d_max: An upper bound on every distance, where you know one.
         seed: An int, or a generator to advance.
         backend: ``auto`` or the name of a kernel backend.
+        **options: Options of :func:`~graphsnd.teams.as_team`, for policies: ``agents``, ``squashed``, ``whole``,
+            ``feature_dims`` and ``outputs``.
 
     Returns:
         The estimate.
@@ -111,7 +115,7 @@ def measure(
     confidence = check_number("confidence", confidence, above=0, below=1)
     generator = torch.Generator().manual_seed(integer_seed(seed) if isinstance(seed, torch.Generator) else seed)
     tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
-    source = as_source(team, observations, distance, backend)
+    source = as_source(team, observations, distance, backend, **options)
     given = None if clusters is None else check_clusters(clusters, source.batch_shape)
     groups = group_observations(source.batch_shape, given, source.by_agent)
     chosen, why = _choose(source, tolerance) if design is None else (as_design(design), "as asked")
@@ -137,7 +141,8 @@ def measure(
         else:
             estimate = _measure_on_graph(source, draw, str(chosen), confidence, groups)
     met = None if tolerance is None else tolerance.met(estimate) or estimate.exact
-    return replace(estimate, why=why, met=met, seconds=perf_counter() - began)
+    zero = "" if estimate.value else source.explain_zero() if estimate.distances else "no pair was measured."
+    return replace(estimate, why=why, zero=zero, met=met, seconds=perf_counter() - began)
 
 
 def _choose(source: Source, tolerance: Tolerance | None) -> tuple[Design, str]:

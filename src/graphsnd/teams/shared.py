@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -12,7 +13,17 @@ from torch import Tensor, nn
 from graphsnd.behavior import Behavior
 from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, check_integer, check_tensor, describe, shape_of
-from graphsnd.teams.answers import ask, ask_quietly, check_rows, map_tensors, read_single, tensors_of, unwrap
+from graphsnd.teams.answers import (
+    Outputs,
+    ask,
+    ask_quietly,
+    check_rows,
+    map_tensors,
+    read_single,
+    tensors_of,
+    unwrap,
+    with_tensors,
+)
 from graphsnd.teams.engine import activations_on
 from graphsnd.teams.team import Team, device_of, tensors_in
 
@@ -44,6 +55,7 @@ class SharedTeam(Team):
         argument: str | None = None,
         identity: Tensor | None = None,
         squashed: bool = True,
+        outputs: Outputs = None,
     ) -> None:
         if not callable(policy):
             raise InputError("policy", "to be one module or function, which all agents share", describe(policy))
@@ -60,12 +72,18 @@ class SharedTeam(Team):
             identity = check_tensor("identity", identity, 1, "(agents, features)")
             if len(identity) != self.agents or identity.dim() > 2:
                 raise InputError("identity", f"with shape ({self.agents}, features)", shape_of(identity))
-        self.policy, self.identity, self.squashed = policy, identity, squashed
+        self.policy, self.identity = policy, identity
+        self._read = partial(read_single, squashed=squashed, outputs=outputs, validate=False)
         self.columns, self.argument, self.device = columns, argument, device_of(policy)
         self._width, self._unmixed = 1, False
         if isinstance(policy, nn.Module):
             self.cost = sum(map(torch.numel, policy.parameters()))
             self._width = max([1, *chain.from_iterable(map(torch.Tensor.size, tensors_in(policy).values()))])
+
+    def alike(self) -> str:
+        """Return that agents are told the same; nothing where they are told different things."""
+        told = self.identity
+        return "" if told is None or bool((told != told[0]).any()) else "are told the same, so they act alike."
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         rows = observations.reshape(-1, observations.shape[-1])
@@ -83,10 +101,11 @@ class SharedTeam(Team):
                 own = own + (own[:, twins] - own).detach()
             return own.reshape(*observations.shape[:-1], *own.shape[1:])
 
-        return map_tensors(read, [self._answer(rows, everyone.unsqueeze(0))])
+        return map_tensors(read, [self._answer(rows, everyone.unsqueeze(0))], validate=True)
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
-        return self._answer(observations, agents.to(observations.device))
+        answers = self._answer(observations, agents.to(observations.device))
+        return with_tensors(answers, tensors_of(answers), validate=True)
 
     def _answer(self, observations: Tensor, agents: Tensor) -> Behavior:
         """Return the behaviour of ``agents [rows, k]``, or ``[1, k]`` for all, on observations ``[rows, features]``."""
@@ -104,14 +123,12 @@ class SharedTeam(Team):
             self._call(observations[start : start + size], agents[start : start + size] if len(agents) > 1 else agents)
             for start in range(0, rows, size)
         ]
-        return map_tensors(
-            lambda fields, _: torch.cat(fields).unflatten(0, (rows, each)), answers, skip=1, validate=True
-        )
+        return map_tensors(lambda fields, _: torch.cat(fields).unflatten(0, (rows, each)), answers, skip=1)
 
     def _call(self, observations: Tensor, agents: Tensor, asking: Callable[..., Any] = ask) -> Behavior:
         """Return the answers for all pairs of an observation and an agent, in the place of the agents."""
-        answer = asking(_Told(self, agents), observations, "shared")
-        return read_single(answer, (len(observations) * agents.shape[1],), squashed=self.squashed, validate=False)
+        answer = asking(_Told(self, agents), observations, "the shared network")
+        return self._read(answer, (len(observations) * agents.shape[1],))
 
 
 class _Told(nn.Module):

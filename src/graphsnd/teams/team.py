@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import Named, stack_agents
-from graphsnd.errors import InputError, as_tensor, check_index, check_tensor, plural, shape_of
+from graphsnd.errors import InputError, as_tensor, check_finite, check_index, check_tensor, plural, shape_of
 from graphsnd.teams.arrays import Arrays
 
 
@@ -64,10 +64,14 @@ class Team(Named, ABC):
             InputError: When the observations do not fit the policies, or the policies do not fit each other.
         """
         observations = self.read_observations(observations)
-        self._check_features(observations)
+        self._check_observations(observations)
         if not math.prod(observations.shape[: -self.feature_dims]):
             raise InputError("observations", "to hold at least one observation", shape_of(observations))
-        behavior = self._evaluate(observations)
+        try:
+            behavior = self._evaluate(observations)
+        except InputError as error:
+            self._blame(error, error.index[observations.dim() - self.feature_dims :])
+            raise
         return behavior if self._names is None else behavior.with_names(self._names)
 
     def read_observations(self, observations: Any) -> Tensor:
@@ -133,12 +137,26 @@ class Team(Named, ABC):
             expected = "with shape (observations, features) and at least one observation"
             fix = "Pool leading dimensions with observations.flatten(0, -2)."
             raise InputError("observations", expected, shape_of(observations), fix)
-        self._check_features(observations)
+        self._check_observations(observations)
         agents = check_tensor("agents", agents, 2, "(observations, k)")
         if len(agents) != len(observations) or not agents.numel():
             raise InputError("agents", f"with shape ({len(observations)}, k), k at least 1", shape_of(agents))
         check_index("agents", agents, self.agents)
-        return self._partial(observations, agents)
+        try:
+            return self._partial(observations, agents)
+        except InputError as error:
+            self._blame(error, agents[error.index[:1]].tolist()[error.index[1] :] if error.index else ())
+            raise
+
+    def _blame(self, error: InputError, agents: Sequence[int]) -> None:
+        """Let an error of an answer say whose it is: the first of ``agents``."""
+        for agent in () if self.whole else agents[:1]:
+            error.got += f" of agent {self._names[agent] if self._names else agent}"
+        error.index = ()
+
+    def alike(self) -> str:
+        """Return what makes all agents act alike, as the end of a sentence; nothing where they may differ."""
+        return ""
 
     @abstractmethod
     def _evaluate(self, observations: Tensor) -> Behavior: ...
@@ -211,6 +229,7 @@ class Team(Named, ABC):
         argument: str | None = None,
         identity: Tensor | None = None,
         squashed: bool = True,
+        outputs: str | Sequence[str] | None = None,
     ) -> Team:
         """Return the team of agents that share one network, which is told for which agent it acts.
 
@@ -228,6 +247,7 @@ class Team(Named, ABC):
                 which gradients reach; or ``[agents]``, such as ``torch.arange(agents)`` for a network with an embedding
                 of its own. One-hot vectors when None.
             squashed: Passed to :func:`~graphsnd.from_distribution`.
+            outputs: Names of several outputs, see :func:`~graphsnd.evaluate`.
 
         Raises:
             InputError: For columns that do not fit the identity or, later, the observations.
@@ -241,7 +261,9 @@ class Team(Named, ABC):
         """
         from graphsnd.teams.shared import SharedTeam
 
-        return SharedTeam(policy, agents, columns=columns, argument=argument, identity=identity, squashed=squashed)
+        return SharedTeam(
+            policy, agents, columns=columns, argument=argument, identity=identity, squashed=squashed, outputs=outputs
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self.agents}, observation_features={self.observation_features})"
@@ -251,11 +273,13 @@ class Team(Named, ABC):
 
         return team_html(self)
 
-    def _check_features(self, observations: Tensor) -> None:
+    def _check_observations(self, observations: Tensor) -> None:
         features = self.observation_features
         if features is not None and observations.shape[-1] != features:
             expected = f"with {features} {plural('feature', features)} in the last axis"
             raise InputError("observations", expected, shape_of(observations))
+        if bool(observations.isnan().any()):  # infinite ones, such as of a lidar that sees nothing, may be meant
+            check_finite("observations", observations)
 
 
 def tensors_in(module: nn.Module) -> dict[str, Tensor]:

@@ -99,7 +99,7 @@ def evaluate_group(
         key, told = locate(columns, _own_keys(policy, group))
         seats = shown.get(key)
         seats.unflatten(0, (shifts, lead[0]))[..., told] = frames.get(key)[..., told].to(seats)
-    answers = ask(lambda given: run_actor(policy, given), shown, f"of {group!r}").get(group)
+    answers = ask(lambda given: run_actor(policy, given), shown, f"policy of {group!r}").get(group)
     seated = answers.apply(
         lambda part: _sort_by_seat(part, len(lead), shared=shared), batch_size=[agents, *lead, agents]
     )
