@@ -71,7 +71,7 @@ class SpacesTeam(PoliciesTeam):
             **options: Those of this team.
 
         Raises:
-            InputError: For several policies, for images, and for columns that do not fit the identity or the observations.
+            InputError: For several policies or images, and columns that do not fit the identity or the observations.
         """
         made: Any = cls
         one = policy if isinstance(policy, SpacesTeam) else made({"shared": policy}, **options)

@@ -22,6 +22,7 @@ from graphsnd.rl.worlds.world import Discrete
 from graphsnd.teams.answers import evaluation_mode, map_tensors, tensors_of
 from graphsnd.teams.arrays import Array, Arrays
 from graphsnd.teams.joint import JointTeam
+from graphsnd.teams.policies import HINT
 from graphsnd.teams.team import Team
 
 __all__ = ["ActorTeam", "DiversityCallback", "WorldEnv"]
@@ -135,7 +136,8 @@ class ActorTeam(KeyedTeam, JointTeam):
             raise InputError("agents", "to be given for an actor without a MultiAgentMLP", "None", "Pass agents=.")
         super().__init__(actor, agents=agents, squashed=squashed)
         self._read_at([] if isinstance(actor, MultiAgentNetBase) else find_observation_keys(actor), feature_dims)
-        self.actor, self.policy, self.weights = actor, self._ask, weights
+        self.actor, self.weights = actor, weights
+        del self.policy  # the actor, in place of which a copy of this team has its own method
         held = {id(each) for network in networks if network.share_params for each in network.parameters()}
         self._shared = bool(held) and all(id(each) in held for each in actor.parameters())
 
@@ -158,11 +160,17 @@ class ActorTeam(KeyedTeam, JointTeam):
         team.columns, team.identity = columns, identity
         return team
 
+    def alike(self) -> str:
+        """Return that agents are one network that is not told whom it acts for; nothing where they may differ."""
+        untold = self._shared and self.columns is None
+        return f"share one network, so they act alike on the same observation. {HINT}" if untold else ""
+
     def _evaluate(self, observations: Tensor) -> Behavior:
         behavior = super()._evaluate(observations)
         return collapse_equal_agents(behavior) if self._shared else behavior
 
-    def _ask(self, shown: Tensor) -> Behavior:
+    def policy(self, shown: Tensor) -> Behavior:
+        """Return what the actor answers to observations in the places of agents."""
         if not self.observation_keys:
             return Deterministic(run_actor(self.actor, self._by_key(shown)[()]))
         given = tensordict.TensorDict(self._by_key(shown), shown.shape[: -1 - self.feature_dims])

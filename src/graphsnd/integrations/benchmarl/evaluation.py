@@ -82,7 +82,7 @@ def evaluate_group(
     if any(model.centralised for model in models):
         raise InputError("policy", "that acts on observations of its own", "a centralised model")
     if columns is not None and any(type(model).__name__ == "Gnn" for model in models):
-        raise InputError("columns", "None for agents that communicate, who also see the identity of others", columns)
+        raise InputError("columns", "to be None for agents that communicate, who also read those of others", columns)
     agents = models[0].n_agents
     alike = all(model.share_params and type(model).__module__.startswith("benchmarl.") for model in models)
     shared = alike and columns is None
