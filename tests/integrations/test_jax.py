@@ -156,13 +156,13 @@ def test_what_it_refuses() -> None:
     for params in ({"a": jnp.zeros((2, 3)), "b": jnp.zeros((3, 3))}, {"a": jnp.zeros(3), "b": 1.0}, jnp.float32(1), {}):
         with pytest.raises(InputError, match="agents first"):
             JaxTeam(lambda p, o: o, params)
-    for answer, said in (("left", "several with names"), ({"mean": jnp.zeros(3)}, r"dict of mean \(3,\)")):
+    for answer, said in (("left", "several with names"), ({"mean": jnp.zeros(3)}, r"1 output: mean \(3,\)")):
         with pytest.raises(InputError, match=said):
             JaxTeam(lambda p, o, a=answer: a, jnp.zeros((2, 3))).evaluate(torch.tensor(ROWS))
     with pytest.raises(InputError, match="`team` to answer with shape"):
         JaxTeam(lambda p, o: o[:, 0], jnp.zeros((2, 3))).evaluate(torch.tensor(ROWS))
     critics = lambda p, o: (o @ p.T, o[:, :1] ** 2)  # noqa: E731
-    with pytest.raises(InputError, match=r"tuple of \(30, 3\), \(30, 1\)"):
+    with pytest.raises(InputError, match=r"2 outputs: \(30, 3\), \(30, 1\)"):
         JaxTeam(critics, jnp.ones((2, 3, 4))).evaluate(torch.tensor(ROWS))
     assert gs.measure(JaxTeam(critics, jnp.ones((2, 3, 4)), outputs="logits, value"), ROWS).value == 0
     with pytest.raises(InputError, match="differ in their parameters only"):

@@ -172,13 +172,13 @@ def test_actor_critics_as_they_are(form: str) -> None:
 
 @pytest.mark.parametrize(("answer", "outputs", "said"), [
     (lambda o: (o[:, :1], o[:, 1:2].square()), None, r"\(30, 1\), \(30, 1\)\. Name them, .*='logits, value'"),
-    (lambda o: (o, o.exp()), None, r"tuple of \(30, 5\), \(30, 5\)"),
-    (lambda o: (o[:, :2], o[:, 2:4], o[:, :1]), None, r"tuple of \(30, 2\), \(30, 2\), \(30, 1\)"),
-    (lambda o: [o, None], None, r"list of \(30, 5\), NoneType"),
-    (lambda o: (o, o), "logits, value, state", r"tuple of \(30, 5\), \(30, 5\)"),
-    (lambda o: (o, o), "logit, value", r"tuple of logit \(30, 5\), value \(30, 5\)"),
-    (lambda o: {"loc": o, "value": o[:, 0]}, None, r"dict of loc \(30, 5\), value \(30,\)"),
-    (lambda o: {"move": o, "grip": o}, None, r"dict of move \(30, 5\), grip \(30, 5\)"),
+    (lambda o: (o, o.exp()), None, r"2 outputs: \(30, 5\), \(30, 5\)"),
+    (lambda o: (o[:, :2], o[:, 2:4], o[:, :1]), None, r"3 outputs: \(30, 2\), \(30, 2\), \(30, 1\)"),
+    (lambda o: [o, None], None, r"2 outputs: \(30, 5\), NoneType"),
+    (lambda o: (o, o), "logits, value, state", r"2 outputs: \(30, 5\), \(30, 5\)"),
+    (lambda o: (o, o), "logit, value", r"2 outputs: logit \(30, 5\), value \(30, 5\)"),
+    (lambda o: {"loc": o, "value": o[:, 0]}, None, r"2 outputs: loc \(30, 5\), value \(30,\)"),
+    (lambda o: {"move": o, "grip": o}, None, r"2 outputs: move \(30, 5\), grip \(30, 5\)"),
 ])  # fmt: skip
 @pytest.mark.parametrize("wrap", [lambda policy: [policy] * 2, lambda policy: policy])
 def test_tensors_without_names_are_refused(answer: Any, outputs: Any, said: str, wrap: Any) -> None:
@@ -191,7 +191,7 @@ def test_tensors_without_names_are_refused(answer: Any, outputs: Any, said: str,
 def test_a_hidden_state_is_not_taken_for_a_scale(batch_first: bool) -> None:
     rnns = [nn.RNN(FEATURES, 2, batch_first=batch_first) for _ in range(AGENTS)]
     sequences = torch.randn(10, 8, FEATURES)
-    with pytest.raises(gs.InputError, match=r"tuple of \(10, 8, 2\), \(1, "):
+    with pytest.raises(gs.InputError, match=r"2 outputs: \(10, 8, 2\), \(1, "):
         gs.evaluate(rnns, sequences, whole=True)
     expected = torch.stack([rnn(sequences)[0] for rnn in rnns], -2)
     for policies, outputs in ((rnns, "action, state"), ([lambda o, rnn=rnn: rnn(o)[0] for rnn in rnns], None)):

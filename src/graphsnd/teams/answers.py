@@ -28,7 +28,7 @@ from graphsnd.behavior import (
 )
 from graphsnd.behavior.behavior import BY_GROUP
 from graphsnd.behavior.distributions import read_distribution
-from graphsnd.errors import InputError, as_tensor, shape_of
+from graphsnd.errors import InputError, as_tensor, plural, shape_of
 
 # The tensors that make up a behaviour, in the order of its constructor, with the dimensions after the agents axis.
 FIELDS: dict[Callable[..., Behavior], tuple[tuple[str, int], ...]] = {
@@ -99,15 +99,11 @@ def ask(policy: Callable[[Any], Any], shown: Any, name: str | None = None) -> An
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(".")
         widths = re.search(r"\(\d+x(\d+) and (\d+)x\d+\)", said)  # of a linear layer's input and weights
         if widths and getattr(shown, "shape", ())[-1:] == (int(widths[1]),):
-            expected = f"with {widths[2]} features, as {what} takes them"
-            raise InputError("observations", expected, widths[1]) from error
-        invalid = re.search(r"parameter (\w+) .*distribution (\w+)\(.*found invalid values", said)
-        if invalid:
+            raise InputError("observations", f"with {widths[2]} features, as {what} takes them", widths[1]) from error
+        if invalid := re.search(r"parameter (\w+) .*distribution (\w+)\(.*found invalid values", said):
             wrong = "NaN" if "nan" in said else "a value out of range"
-            got = f"a {invalid[2]} with {wrong} in {invalid[1]} from {what}"
-            raise InputError(
-                "team", "of policies whose distributions are valid", got, "It may have diverged."
-            ) from error
+            got, fix = f"a {invalid[2]} with {wrong} in {invalid[1]} from {what}", "It may have diverged."
+            raise InputError("team", "of policies whose distributions are valid", got, fix) from error
         if re.search("dtype|Input type|scalar type", said):  # arrays of NumPy are float64, weights float32
             fix = "Convert them to the dtype of its weights, as with observations.float()."
         kind = getattr(shown, "dtype", None) or type(shown).__name__  # a TensorDict has a shape but no dtype
@@ -251,28 +247,30 @@ def choose_outputs(answer: Any, outputs: Outputs = None, build: Callable[[dict[s
     """
     answer = answer._asdict() if hasattr(answer, "_asdict") else answer
     answer = (answer,) if outputs and hasattr(answer, "shape") else answer
-    if not isinstance(answer, Mapping | tuple | list):
+    if named := isinstance(answer, Mapping):
+        held = dict(answer)
+    elif isinstance(answer, tuple | list):
+        names = (outputs.replace(",", " ").split() if isinstance(outputs, str) else outputs) or ()
+        named = len(names) == len(answer)
+        held = dict(zip(names if named else range(len(answer)), answer, strict=True))
+    else:
         return answer
-    names = outputs.replace(",", " ").split() if isinstance(outputs, str) else outputs
-    named = isinstance(answer, Mapping) or bool(names and len(names) == len(answer))
-    held = (
-        dict(answer)
-        if isinstance(answer, Mapping)
-        else dict(zip(names if names and named else range(len(answer)), answer, strict=True))
-    )
     parts = {key: part for key, part in held.items() if _tells(part)}
+    if len(parts) == 1 < len(held):
+        return next(iter(parts.values()))
     if parts:
-        whole = parts if named else list(parts.values())
-        return next(iter(parts.values())) if len(parts) == 1 < len(held) else whole
+        return parts if named else list(parts.values())
     told = {SPELLINGS.get(str(key), str(key)): part for key, part in held.items()}
     for known in TOLD if named else ():
         if told.keys() >= set(known):
             return build({name: told[name] for name in known})
-    shapes = (tuple(part.shape) if hasattr(part, "shape") else type(part).__name__ for part in held.values())
-    said = [f"{key} {shape}" if named else str(shape) for key, shape in zip(held, shapes, strict=True)]
+    shapes = [tuple(part.shape) if hasattr(part, "shape") else type(part).__name__ for part in held.values()]
+    got = ", ".join(f"{key} {shape}" if named else str(shape) for key, shape in zip(held, shapes, strict=True))
     fix = "Name them, as in outputs='logits, value', or return a dict with such names: loc or mean with scale, std or "
     fix += "log_std; logits; probs; action. Others, such as a value or a hidden state, are left out."
-    raise InputError("team", f"of policies that return {ANSWER}", f"{type(answer).__name__} of {', '.join(said)}", fix)
+    raise InputError(
+        "team", f"of policies that return {ANSWER}", f"{len(held)} {plural('output', len(held))}: {got}", fix
+    )
 
 
 def read_single(

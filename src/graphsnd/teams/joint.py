@@ -38,14 +38,9 @@ class JointTeam(Team):
     proportional = False
 
     def __init__(
-        self,
-        policy: Callable[..., Any],
-        *,
-        agents: int | None,
-        squashed: bool = True,
-        feature_dims: int = 1,
+        self, policy: Callable[..., Any], *, agents: int | None, squashed: bool = True, feature_dims: int = 1,
         outputs: Outputs = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.policy, self.device = policy, device_of(policy)
         self.squashed, self.feature_dims, self.outputs = squashed, feature_dims, outputs
         self._agents = self._promised_agents = agents

@@ -77,21 +77,16 @@ class PoliciesTeam(Team):
     """
 
     def __init__(
-        self,
-        policies: Sequence[Policy],
-        *,
-        squashed: bool = True,
-        whole: bool = False,
-        feature_dims: int = 1,
+        self, policies: Sequence[Policy], *, squashed: bool = True, whole: bool = False, feature_dims: int = 1,
         outputs: Outputs = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.policies: list[Any] = list(policies)
         if not self.policies:
             raise InputError("policies", "to hold at least one", "none")
         self._read: Callable[..., Behavior] = partial(read_single, squashed=squashed, outputs=outputs)
         self.whole, self.feature_dims = whole, feature_dims
         first = self.policies[0]
-        self.agents, self.device = len(self.policies), device_of(first)
+        self.agents, self.device, self._width = len(self.policies), device_of(first), 1
         if isinstance(first, nn.Module):
             self.cost = sum(map(torch.numel, first.parameters()))
             self._width = max([1, *chain.from_iterable(map(torch.Tensor.size, tensors_in(first).values()))])
