@@ -286,6 +286,18 @@ def test_actors_that_read_who_they_are_have_the_number_of_a_loop(share: bool, to
     assert DiversityCallback(team)(rollout().unsqueeze(0))["snd"] == pytest.approx(total, rel=1e-5)
 
 
+def test_gradients_reach_identities_that_are_written_into_columns() -> None:
+    actor = network(2, share_params=True).double()
+    identity = torch.randn(AGENTS, 2, dtype=torch.float64, requires_grad=True)
+    seen = torch.randn(3, FEATURES, dtype=torch.float64, requires_grad=True)
+
+    def total(identity: Tensor, seen: Tensor) -> Tensor:
+        team = ActorTeam.shared(actor, AGENTS, columns=[4, 1], identity=identity)
+        return (team.evaluate(seen).actions * torch.arange(8).view(AGENTS, 2)).sum()
+
+    assert torch.autograd.gradcheck(total, (identity, seen))
+
+
 def test_networks_told_the_same_or_nothing_are_exactly_no_diversity() -> None:
     seen, same = rollout()[OBSERVATION], torch.ones(AGENTS, 2)
     bare = network(2, share_params=True)

@@ -1,4 +1,4 @@
-"""What the teams of Stable-Baselines3 and RLlib share: both act in the spaces of Gymnasium."""
+"""What adapters share: the spaces of Gymnasium, and where an observation says who acts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic
 from graphsnd.errors import InputError, as_tensor, shape_of
-from graphsnd.integrations.identity import locate
 from graphsnd.teams.arrays import Array, Arrays
 from graphsnd.teams.policies import PoliciesTeam
 from graphsnd.teams.shared import SharedTeam
@@ -115,6 +114,28 @@ class SpacesTeam(PoliciesTeam):
             expected = "with shape (batch, time, features) for recurrent policies"
             raise InputError("observations", expected, shape_of(observations), "One sequence: observations[None].")
         return super()._evaluate(observations)
+
+
+def locate(columns: Any, keys: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the key of an array of an observation, and the columns in it.
+
+    Args:
+        columns: ``{key: columns}``, or the columns alone where there is one array.
+        keys: Those of all arrays.
+
+    Raises:
+        InputError: For an unknown key, and for several arrays and no key.
+
+    Example:
+        >>> locate({"id": slice(None)}, ["camera", "id"])
+        ('id', slice(None, None, None))
+    """
+    named = columns if isinstance(columns, Mapping) else {keys[0]: columns} if len(keys) == 1 else {}
+    for key, own in named.items():
+        if key in keys and len(named) == 1:
+            return key, own
+    expected = f"to name one of the arrays {', '.join(map(repr, keys))}, and the columns in it"
+    raise InputError("columns", expected, repr(columns), f"For example: columns={{{keys[0]!r}: slice(-3, None)}}.")
 
 
 def map_arrays(function: Callable[..., Any], *given: Any) -> Any:

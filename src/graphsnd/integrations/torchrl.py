@@ -11,12 +11,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import Self
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian
 from graphsnd.behavior.distributions import read_distribution
 from graphsnd.errors import InputError, require
-from graphsnd.integrations.identity import locate, tell
 from graphsnd.integrations.probe import Probe
+from graphsnd.integrations.spaces import locate
 from graphsnd.rl.worlds import World
 from graphsnd.rl.worlds.world import Discrete
 from graphsnd.teams.answers import evaluation_mode, map_tensors, tensors_of
@@ -73,9 +74,13 @@ class KeyedTeam(Team):
 
     def _by_key(self, rows: Tensor) -> dict[Any, Tensor]:
         entries = self.arrays.split(rows) if self.arrays else {(*self.observation_keys, ())[0]: rows}
-        if self.columns is not None:  # of rows [..., agents, features]
+        if self.columns is not None:  # rows are [..., agents, features]
             key, columns = locate(self.columns, list(entries))
-            entries[key] = tell(entries[key], columns, self.identity)
+            seen = entries[key]
+            reader = Team.shared(lambda rows: rows, self.agents, columns=columns, identity=self.identity)
+            places = torch.arange(self.agents, device=seen.device).expand(seen.shape[:-1]).reshape(-1, 1)
+            told: Any = reader.partial(seen.flatten(0, -2), places)
+            entries[key] = told.actions.view_as(seen)
         return entries
 
 
@@ -142,9 +147,7 @@ class ActorTeam(KeyedTeam, JointTeam):
         self._shared = bool(held) and all(id(each) in held for each in actor.parameters())
 
     @classmethod
-    def shared(
-        cls, policy: Any, agents: Any, *, columns: Any = None, identity: Any = None, **options: Any
-    ) -> ActorTeam:
+    def shared(cls, policy: Any, agents: Any, *, columns: Any = None, identity: Any = None, **options: Any) -> Self:
         """Return the team of agents that share one actor, which reads in its observations for which agent it acts.
 
         Args:

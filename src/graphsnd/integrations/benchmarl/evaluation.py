@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, shape_of
-from graphsnd.integrations.identity import locate
+from graphsnd.integrations.spaces import locate
 from graphsnd.integrations.torchrl import ActorTeam, KeyedTeam, number_episodes, read_actor, run_actor
 from graphsnd.teams.answers import ask, map_tensors
 from graphsnd.teams.team import Team, device_of
@@ -84,8 +84,7 @@ def evaluate_group(
     if columns is not None and any(type(model).__name__ == "Gnn" for model in models):
         raise InputError("columns", "to be None for agents that communicate, who also read those of others", columns)
     agents = models[0].n_agents
-    alike = all(model.share_params and type(model).__module__.startswith("benchmarl.") for model in models)
-    shared = alike and columns is None
+    shared = columns is None and all(m.share_params and type(m).__module__.startswith("benchmarl.") for m in models)
     lead, shifts = tuple(frames.batch_size), 1 if shared else agents
     shown = TensorDict({group: TensorDict({}, [shifts * lead[0], *lead[1:], agents])}, [shifts * lead[0], *lead[1:]])
     for key in policy.in_keys:
