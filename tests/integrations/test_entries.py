@@ -168,6 +168,35 @@ def of_torchmetrics() -> tuple[dict[str, Any], float]:
     return {"team": gs.Team.shared(given["policy"], AGENTS, columns=slice(-AGENTS, None)), **given}, number
 
 
+def of_epymarl() -> tuple[dict[str, Any], float]:
+    """A GRU cell between two layers, along two episodes of twenty steps."""
+    torch.manual_seed(0)
+    first, cell, last = nn.Linear(FEATURES + AGENTS, 8), nn.GRUCell(8, 8), nn.Linear(8, ACTIONS)
+
+    def agent(rows: Any, memory: Any) -> Any:
+        memory = cell(first(rows).relu(), memory)
+        return last(memory), memory
+
+    def linear(name: str, seen: Any) -> Any:
+        return seen @ weights[f"weight_{name}"].T + weights[f"bias_{name}"]
+
+    weights = {name: each.detach().double().numpy() for name, each in cell.named_parameters()}
+    (w0, b0), (w1, b1) = ([np.asarray(each, np.float64) for each in pair] for pair in linear_layers(first, last))
+    probs = []
+    for told in np.eye(AGENTS):
+        memory = np.zeros((2, 8))
+        for rows in ROWS.reshape(20, 2, -1).astype(np.float64):
+            seen = np.concatenate([rows[:, :FEATURES], np.tile(told, (2, 1))], 1)
+            given, kept = linear("ih", np.maximum(seen @ w0.T + b0, 0)), linear("hh", memory)
+            reset, update = (1 / (1 + np.exp(-given[:, i : i + 8] - kept[:, i : i + 8])) for i in (0, 8))
+            memory = (1 - update) * np.tanh(given[:, 16:] + reset * kept[:, 16:]) + update * memory
+            raised = np.exp(memory @ w1.T + b1)
+            probs.append(raised / raised.sum(-1, keepdims=True))
+    each = np.stack(probs).reshape(AGENTS, 40, ACTIONS)
+    number = np.mean([np.abs(one - other).sum(-1).mean() / 2 for one, other in combinations(each, 2)])
+    return {"agent": agent, "episodes": torch.tensor(ROWS).reshape(20, 2, -1)}, float(number)
+
+
 # By entry: what a user has, the number by hand, and the user's code behind it, which ends with the number.
 ENTRIES: dict[str, tuple[Callable[[], tuple[dict[str, Any], float]], str]] = {
     "PyTorch": (
@@ -175,6 +204,18 @@ ENTRIES: dict[str, tuple[Callable[[], tuple[dict[str, Any], float]], str]] = {
         """
         team = gs.Team.shared(policy, agents=3, columns=slice(-3, None))
         snd = gs.measure(team, rows).value
+        """,
+    ),
+    "EPyMARL, GRU": (
+        of_epymarl,
+        """
+        from graphsnd.teams.policies import Unroll
+        def play_as(me):
+            def step(rows, memory):
+                logits, memory = agent(torch.cat([rows[:, :-3], me.expand(len(rows), 3)], 1), memory)
+                return gs.Categorical(logits=logits), memory
+            return Unroll(step)
+        snd = gs.measure([play_as(me) for me in torch.eye(3)], episodes, whole=True).value
         """,
     ),
     "SB3 PPO": (
@@ -245,7 +286,7 @@ def test_shared_networks_have_the_number_of_a_loop(entry: str) -> None:
     make, code = ENTRIES[entry]
     given, expected = make()
     lines = code.split("\n        ")[1:-1]
-    space = {"gs": gs, "rows": torch.tensor(ROWS), **given}
+    space = {"gs": gs, "torch": torch, "rows": torch.tensor(ROWS), **given}
     exec("\n".join(lines), space)
     print(f"| {entry} | {len(lines)} | {space['snd']:.6f} | {expected:.6f} | {abs(space['snd'] - expected):.0e} |")
     assert expected > 0.01
