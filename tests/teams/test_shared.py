@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 import graphsnd as gs
+from graphsnd.integrations.probe import Probe
 from graphsnd.teams.answers import tensors_of
 
 ANSWERS: dict[str, tuple[Callable[[Tensor], Any], Callable[[Tensor], list[Tensor]]]] = {
@@ -165,6 +166,7 @@ def test_measure_names_roles_designs_and_the_report() -> None:
     assert estimate.value == pytest.approx(gs.measure(by_hand, observations).value, rel=1e-6)
     assert set(gs.roles(estimate).names) == set(team.names)
     assert "scout" in gs.plots.report(estimate)
+    assert Probe().measure(0, team, observations)["snd"] == estimate.value
     sampled = gs.measure(team, observations, design="agents:2")
     assert sampled.policy_evaluations == 80
     path = gs.Graph(5, torch.tensor([[0, 1], [1, 2], [2, 3], [3, 4]]))
@@ -213,9 +215,8 @@ def test_policies_that_mix_rows_or_draw_are_refused() -> None:
     for policy in mixing:
         with pytest.raises(gs.InputError, match="answer changes with the other observations"):
             gs.measure(gs.Team.shared(policy, 3, columns=slice(3)), torch.randn(1, 4))
-    recurrent = nn.LSTM(4, 2, batch_first=True)
-    with pytest.raises(gs.InputError):
-        gs.measure(gs.Team.shared(recurrent, 3, columns=slice(3)), torch.randn(6, 4))
+    with pytest.raises(gs.InputError, match="answer changes with the other observations"):
+        gs.measure(gs.Team.shared(nn.LSTM(4, 2), 3, columns=slice(3), outputs="action, state"), torch.randn(6, 4))
 
 
 BAD: dict[str, tuple[Callable[[], Any], str]] = {

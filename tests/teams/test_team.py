@@ -11,7 +11,6 @@ from graphsnd.teams import StackedTeam
 from graphsnd.teams.answers import tensors_of
 from graphsnd.teams.joint import JointTeam
 from graphsnd.teams.policies import PoliciesTeam
-from graphsnd.teams.shared import SharedTeam
 from graphsnd.teams.team import Team
 
 from .conftest import FEATURES, N
@@ -47,7 +46,7 @@ def parameters(team: Team) -> list[Tensor]:
             if isinstance(module, torch.nn.Module)
             for parameter in module.parameters()
         ]
-    if isinstance(team, JointTeam | SharedTeam):
+    if isinstance(team, JointTeam):
         return list(team.policy.parameters())  # type: ignore[attr-defined]
     return []
 

@@ -47,6 +47,12 @@ TOLD = (("loc", "scale"), ("loc", "log_scale"), ("loc", "covariance"), ("logits"
 SPELLINGS = {"mean": "loc", "std": "scale", "log_std": "log_scale", "action": "actions"}
 ANSWER = "a distribution, an action (a tensor), a behaviour, or outputs with names"
 Outputs = str | Sequence[str] | None
+# The fix for policies whose answer to a row is not a function of the row.
+MIXED = (
+    "Recurrent and communicating policies: graphsnd.evaluate([policy, ...], observations, whole=True), each "
+    "given the observations as they are. Policies that draw: return the distribution, or use "
+    "graphsnd.draw_samples. A function around a module: call module.eval() first."
+)
 LOCK = threading.RLock()  # while modules run: their modes change, and batching puts parameters into the first of them
 FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)  # what a policy raises on a wrong shape
 ROWS = 16  # on which a policy is tried
@@ -175,13 +181,8 @@ def check_rows(
                 same &= ((x == y) | ((x - y).abs() <= close) | (x.isnan() & y.isnan())).all(1)
     if not bool(same.all()):
         name = names[int(same.int().argmin())]
-        fix = (
-            "Recurrent and communicating policies: graphsnd.evaluate([policy, ...], observations, whole=True), each "
-            "given the observations as they are. Policies that draw: return the distribution, or use "
-            "graphsnd.draw_samples. A function around a module: call module.eval() first."
-        )
         got = f"{'a module' if name is None else f'policy {name},'} whose answer changes with the other observations"
-        raise InputError("team", "to answer each observation by itself", f"{got} of the batch, or by chance", fix)
+        raise InputError("team", "to answer each observation by itself", f"{got} of the batch, or by chance", MIXED)
     return settled
 
 

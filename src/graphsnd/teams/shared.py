@@ -118,5 +118,5 @@ class _Told(nn.Module):
             fix = "Other identities than one-hot vectors: identity=."
             raise InputError("columns", f"to be {told.shape[1]}, the length of an identity", len(columns), fix)
         whole = told.new_zeros(len(told), features).index_copy(1, columns, told)
-        written = torch.zeros_like(observations[0], dtype=torch.bool).index_fill(0, columns, True)
-        return policy(torch.where(written, whole[self.agents], observations.unsqueeze(1)).flatten(0, 1))
+        kept = observations.index_fill(1, columns, 0).unsqueeze(1)  # a sum is faster than writing into copies
+        return policy((kept + whole[self.agents]).flatten(0, 1))
