@@ -96,8 +96,7 @@ def evaluate_group(
             shown.set(key, torch.cat([value.roll(-s, len(lead)) if own else value for s in range(shifts)]))
     if columns is not None:
         key, told = locate(columns, _own_keys(policy, group))
-        seats = shown.get(key)
-        seats.unflatten(0, (shifts, lead[0]))[..., told] = frames.get(key)[..., told].to(seats)
+        shown.get(key).unflatten(0, (shifts, lead[0]))[..., told] = frames.get(key)[..., told].to(models[0].device)
     answers = ask(lambda given: run_actor(policy, given), shown, f"policy of {group!r}").get(group)
     seated = answers.apply(
         lambda part: _sort_by_seat(part, len(lead), shared=shared), batch_size=[agents, *lead, agents]
