@@ -92,7 +92,7 @@ package: $(READY) ## Build wheel and sdist into dist/, check them, and check the
 bench: $(READY)  ## Measure what guards against regressions, into bench.json; NAME=speed for one question
 	$(BIN)/python -m benchmarks $(or $(NAME),all) --json $(or $(JSON),bench.json)
 
-reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper, OUT=folder, AGAIN=1, RAY=address
+reproduce: $(READY) ## Judge the paper's claims; reads what is committed, or with OUT=folder or AGAIN=1 runs it; SCALE=smoke|laptop|paper, RAY=address
 	$(BIN)/python -m paper run --scale $(or $(SCALE),laptop) $(if $(OUT),--out $(OUT)) $(if $(AGAIN),--again) $(if $(RAY),--ray $(RAY))
 
 pack: $(READY)   ## Pack this commit for a machine without the repository, as FILE=graphsnd.tgz

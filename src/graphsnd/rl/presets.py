@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphsnd.rl.settings import Settings
 from graphsnd.rl.task import Task
 
-# The task file of the reference is lost; the food's radius is the one whose first rewards agree with its log.
+# As in DiCo's public repository, het_control/conf/task/vmas/dispersion.yaml, which has no penalty for time either.
 DISPERSION = {"food_radius": 0.08, "share_reward": True, "horizon": 100}
 # The paper's table for independent policies, and its study of control.
 TABLE = Settings(iterations=500)
