@@ -106,8 +106,10 @@ def test_new_parameters_show_and_nothing_is_compiled_again() -> None:
     team = JaxTeam(apply, parameters(network))
     first = gs.measure(team, ROWS).value
     traced = len(calls)
-    team.params = jax.tree.map(lambda leaf: 2 * leaf, team.params)
-    assert gs.measure(team, ROWS).value == pytest.approx(mean_apart(outputs(team.params), euclidean), rel=1e-5)
+    renamed = team.with_names(["a", "b", "c"])
+    for one, scale in ((team, 2), (renamed, 3)):
+        one.params = jax.tree.map(lambda leaf, scale=scale: scale * leaf, one.params)
+        assert gs.measure(one, ROWS).value == pytest.approx(mean_apart(outputs(one.params), euclidean), rel=1e-5)
     assert gs.measure(team, ROWS).value != first
     assert len(calls) == traced
 

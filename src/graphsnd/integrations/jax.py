@@ -105,6 +105,10 @@ class JaxTeam(JointTeam):
         if names is not None:
             self._names = self.with_names(names).names
 
+    def _evaluate(self, observations: Tensor) -> Behavior:
+        self.policy = self._answer  # this team may be a copy, with other parameters
+        return super()._evaluate(observations)
+
     def _answer(self, shown: Tensor) -> Behavior:
         flat = shown.flatten(0, -1 - self.feature_dims).contiguous()
         answer = self._run(self.params, jax.numpy.from_dlpack(flat.detach()))
