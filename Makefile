@@ -48,7 +48,7 @@ test-integrations: $(READY) $(FRAMEWORKS) $(RLLIB)/.ready ## Run what needs othe
 	@# torch.compile apart: in a process where Flax modules were traced before, it fails on a recursion of its own.
 	$(BIN)/python -m pytest -m integration tests/test_torch_modes.py
 	$(BIN)/python -m pytest src/graphsnd/integrations
-	PYTHONPATH=$(RLLIB) $(BIN)/python -m pytest -m integration -k rllib tests/integrations/test_rllib.py tests/test_examples.py tests/test_docs.py
+	PYTHONPATH=$(RLLIB) $(BIN)/python -m pytest -m integration -k rllib tests/integrations/test_rllib.py tests/integrations/test_entries.py tests/test_examples.py tests/test_docs.py
 
 $(DOCS): requirements/docs.lock $(READY)
 	$(PIP) --no-deps --require-hashes -r requirements/docs.lock

@@ -14,10 +14,46 @@ from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, as_tensor, require
 from graphsnd.teams import answers
 from graphsnd.teams.joint import JointTeam
+from graphsnd.teams.shared import SharedTeam
 
 __all__ = ["JaxTeam", "nnx_team", "stack"]
 
 jax = require("jax", "jax")
+
+
+class SharedJaxTeam(SharedTeam):
+    """The team of agents that share one function and one set of parameters, and are told who they are.
+
+    Args:
+        apply: As in :class:`JaxTeam`; with ``argument`` it takes the identities of all rows by that name too.
+        params: Parameters of the network.
+        agents: Number of agents, or a list of their names.
+        outputs: As in :class:`JaxTeam`.
+        **told: ``columns`` or ``argument``, and ``identity``: see :meth:`graphsnd.Team.shared`.
+
+    Attributes:
+        params: May be replaced by others of the same shapes; nothing is compiled again.
+
+    Example:
+        >>> team = JaxTeam.shared(lambda w, seen: seen @ w, jax.numpy.eye(3), 2, columns=slice(-2, None))
+        >>> team.evaluate(jax.numpy.zeros((1, 3))).actions
+        tensor([[[0., 1., 0.],
+                 [0., 0., 1.]]])
+    """
+
+    def __init__(self, apply: Any, params: Any, agents: Any, *, outputs: answers.Outputs = None, **told: Any) -> None:
+        function = apply.apply if hasattr(apply, "apply") else apply
+        self._compiled = jax.jit(lambda one, shown, own: _flatten(function(one, shown, **own), outputs))
+        self.params = params
+        super().__init__(self._answer_rows, agents, **told)
+
+    def _ask(self, *given: Any) -> Behavior:
+        self.policies = [self._answer_rows]  # this team may be a copy, with other parameters
+        return super()._ask(*given)
+
+    def _answer_rows(self, rows: Tensor, **own: Tensor) -> Behavior:
+        given = jax.tree.map(lambda part: jax.numpy.from_dlpack(part.detach().contiguous()), (rows, own))
+        return answers.build_answer(self._compiled(self.params, *given))
 
 
 class JaxTeam(JointTeam):
@@ -46,6 +82,8 @@ class JaxTeam(JointTeam):
         2.0
     """
 
+    shared = SharedJaxTeam  # type: ignore[assignment]
+
     def __init__(
         self,
         apply: Callable[[Any, Any], Any],
@@ -67,6 +105,10 @@ class JaxTeam(JointTeam):
         if names is not None:
             self._names = self.with_names(names).names
 
+    def _evaluate(self, observations: Tensor) -> Behavior:
+        self.policy = self._answer  # this team may be a copy, with other parameters
+        return super()._evaluate(observations)
+
     def _answer(self, shown: Tensor) -> Behavior:
         flat = shown.flatten(0, -1 - self.feature_dims).contiguous()
         answer = self._run(self.params, jax.numpy.from_dlpack(flat.detach()))
@@ -78,11 +120,8 @@ class JaxTeam(JointTeam):
 
 def _flatten(answer: Any, outputs: answers.Outputs) -> dict[str, Any]:
     """Return one agent's answer as arrays under the names of a family."""
-    answer = (
-        {"actions": answer}
-        if hasattr(answer, "shape") and not outputs
-        else answers.choose_outputs(answer, outputs, dict)
-    )
+    plain = hasattr(answer, "shape") and not outputs
+    answer = {"actions": answer} if plain else answers.choose_outputs(answer, outputs, dict)
     if not isinstance(answer, dict):
         raise InputError("apply", "to answer with an array, or several with names", type(answer).__name__)
     shape = next(iter(answer.values())).shape
