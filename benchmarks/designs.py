@@ -117,11 +117,11 @@ def measure_errors(behavior: Behavior, plan: SamplingPlan, truth: float, *, draw
     """Return the relative errors of a design over draws.
 
     Args:
-        behavior: Of the team.
+        behavior: Behaviour of the team.
         plan: Which pairs are measured.
         truth: SND over all pairs and observations.
         draws: Number of draws; those without an edge are left out and counted.
-        seed: Of the first draw; draw k has the seed ``seed + k``.
+        seed: Seed of the first draw; draw k has the seed ``seed + k``.
 
     Example:
         >>> import graphsnd as gs

@@ -56,7 +56,7 @@ def make_log(ax: Axes, x: Sequence[float], ticks: Sequence[float] = ()) -> None:
     Args:
         ax: With everything drawn.
         x: Ticks of the horizontal axis; those whose labels would touch the one before are left out.
-        ticks: Of the vertical one, as far as they lie within it; matplotlib's own where there are none.
+        ticks: Ticks of the vertical axis, as far as they lie within it; matplotlib's own if there are none.
     """
     ax.set(xscale="log", yscale="log")
     # Autoscaling saw the error bars before the axis was logarithmic, and made room for values near 0.

@@ -99,8 +99,8 @@ def verify_commit(name: str, root: Path) -> None:
     """Refuse to go on where the sources that run are not those of a known commit.
 
     Args:
-        name: Of what would be written.
-        root: Of the checkout or copy that the caller lies in, in case the package was imported from another one.
+        name: Name of what would be written.
+        root: Root of the checkout or copy that the caller lies in, in case the package was imported from another one.
 
     Raises:
         InputError: For changed sources, and for those of no commit.

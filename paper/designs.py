@@ -131,8 +131,8 @@ def choose_designs(distances: Tensor, redrawn: Redrawn) -> Iterator[tuple[Role, 
     that are as good as Bernoulli-0.1.
 
     Args:
-        distances: Of all pairs, ``[n, n]``.
-        redrawn: Of the same team.
+        distances: Distances of all pairs, ``[n, n]``.
+        redrawn: Redrawn estimates of the same team.
     """
     n, total = len(distances), math.comb(len(distances), 2)
     values = distances[tuple(torch.triu_indices(n, n, offset=1))]

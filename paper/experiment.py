@@ -63,7 +63,7 @@ class Number:
             values: At least one.
             what: They are of.
             pick: ``max``, ``min``, ``statistics.fmean`` or ``statistics.median``.
-            unit: Of all of them.
+            unit: Unit of all of them.
 
         Example:
             >>> Number.range([1.0, 3.0, 2.0], "seeds")

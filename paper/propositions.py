@@ -47,7 +47,7 @@ def check_propositions(cases: int, seed: int) -> Propositions:
 
     Args:
         cases: Random teams of a proposition.
-        seed: Of teams and graphs.
+        seed: Seed of teams and graphs.
     """
     return Propositions(
         nonnegativity_failures(cases, seed),

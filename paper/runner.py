@@ -305,7 +305,7 @@ def train_cell(task: Task, cells: Cells, name: str, *, device: str = "cpu") -> T
     """Return the trainer at the end of a task: trained once, continued from its checkpoint where it was killed.
 
     Args:
-        task: What to train.
+        task: Task to train.
         cells: Where its folder is.
         name: Name of the folder.
         device: Where to train.

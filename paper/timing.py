@@ -167,9 +167,9 @@ def measure(size: Size, team: Gaussian, seed: int = GRAPH_SEED) -> Row:
     """Time all calls at one size.
 
     Args:
-        size: Of the team, and how often.
+        size: Size of the team, and number of repetitions.
         team: On a CPU, of which one thread is used, or on a GPU.
-        seed: Of the graphs.
+        seed: Seed of the graphs.
 
     Example:
         >>> calls = measure(Size(4, 16, 2, (0.5,)), initial_team(4, observations=16)).calls

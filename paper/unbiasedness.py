@@ -149,7 +149,7 @@ def describe_estimates(
     Args:
         exact: SND.
         distances: float64 ``[pairs]``.
-        chosen: Of many graphs, from :func:`~paper.shared.draws.indicators`.
+        chosen: Indicators of many graphs, from :func:`~paper.shared.draws.indicators`.
         p: Probability of a pair.
     """
     values = estimate(chosen, distances, p).numpy()

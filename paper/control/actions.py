@@ -44,7 +44,7 @@ def write_actions(folder: Path, *, device: str = "cpu") -> list[ActionDiversity]
     One more iteration is trained, for its rollout; the checkpoint is left as it was.
 
     Args:
-        folder: Of a controlled training.
+        folder: Folder of a controlled training.
         device: Where to act and measure.
     """
     kept = load_checkpoint(folder)

@@ -65,7 +65,7 @@ def time_calls(
         loop: Observations of the loop.
         fused: Observations of the kernels.
         trials: Calls of each loop, taking turns; the kernels, which take a thousandth of the time, have 21 at least.
-        device: Of the outputs.
+        device: Device of the outputs.
     """
     arms = (REFERENCE, *arms)
     with one_thread():
@@ -87,7 +87,7 @@ def time_iterations(histories: Iterable[History], arm: str) -> Iteration:
     """Return the times of iterations in training, from the logs of runs that were trained one by one.
 
     Args:
-        histories: Of full SND and of an arm.
+        histories: Histories of full SND and of an arm.
         arm: The other one.
     """
     rows = {name: [row for one in histories if one.run.arm == name for row in one.rows] for name in (REFERENCE, arm)}

@@ -99,7 +99,7 @@ def run_faulty_study(agents: int, target: float, settings: Settings, *, window: 
     Args:
         agents: Size of the team.
         target: Wanted diversity.
-        settings: Of the training.
+        settings: Settings of the training.
         window: Last iterations that count.
     """
     # Three words for all pairs, because a task takes every estimator once.

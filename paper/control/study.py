@@ -165,7 +165,7 @@ def control_task(
     Args:
         agents: Size of the team.
         targets: As :class:`~graphsnd.rl.Task` takes them, as the next two.
-        designs: Of the controllers.
+        designs: Designs of the controllers.
         seeds: One run of each arm for each.
         settings: The rest.
     """
@@ -342,7 +342,7 @@ def find_settling(curve: Curve, within: float) -> int | None:
     """Return the first iteration from which the applied signal, mean over seeds, stays near the target.
 
     Args:
-        curve: Of one arm and target.
+        curve: Curve of one arm and target.
         within: How near, relative to the target.
 
     Returns:

@@ -78,7 +78,7 @@ def trained_team(training: Path, seed: int, *, observations: int = OBSERVATIONS,
 
     Args:
         training: Folder of the training.
-        seed: Of the run.
+        seed: Seed of the run.
         observations: How many, picked at random from those of all agents and steps.
         own: Show each policy uniform noise of its own instead, as the paper's panel of trained policies does.
     """

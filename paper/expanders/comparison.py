@@ -60,7 +60,7 @@ def summarise_graph(
         graph: Without weights, with an edge.
         family: For people to read.
         degree: Mean degree that the graph was built for.
-        seed: Of the draw; None for a graph that was not drawn.
+        seed: Seed of the draw; None for a graph that was not drawn.
         forwarding: Whether to compute the forwarding index.
         seconds: Time limit of its search, see :func:`~graphsnd.bounds.forwarding_index`.
 
@@ -168,9 +168,9 @@ def compare(distances: Distances, graph: Graph, summary: GraphSummary) -> Row:
     """Return Graph-SND of a team on a graph beside SND and all bounds.
 
     Args:
-        distances: Of the team.
+        distances: Distances of the team.
         graph: On the same agents, without weights, with an edge.
-        summary: Of the graph.
+        summary: Summary of the graph.
 
     Example:
         >>> import torch

@@ -61,7 +61,7 @@ def build(family: Family, n: int, degree: int, seed: int, positions: Tensor) -> 
         family: Which.
         n: Number of agents.
         degree: Mean degree, n * degree even.
-        seed: Of the draw.
+        seed: Seed of the draw.
         positions: ``[n, f]``, in which neighbours are near: the mean actions. Not used for drawn graphs.
     """
     edges = n * degree // 2

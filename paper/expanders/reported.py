@@ -37,7 +37,7 @@ def report(rows: Sequence[Row], n: int) -> list[Reported]:
     """Draw the graphs of ``n`` agents again, and return what the paper's figures have of them.
 
     Args:
-        rows: Of fresh policies on own observations.
+        rows: Rows of fresh policies on their own observations.
         n: Number of agents.
     """
     positions, found = mean_actions(initial_team(n, own=True)), []

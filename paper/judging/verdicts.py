@@ -65,7 +65,7 @@ def judge(claim: Claim, results: Mapping[Scale, Result]) -> Judged:
 
     Args:
         claim: The claim.
-        results: Of its experiment, by scale.
+        results: Results of its experiment, by scale.
 
     Raises:
         InputError: When a rule is about an interval and the number has none.
@@ -82,8 +82,8 @@ def judge_all(claims: Iterable[Claim], folder: Path, *, scales: Sequence[Scale] 
 
     Args:
         claims: See :func:`~paper.judging.claims.load_claims`.
-        folder: Of results.
-        scales: That count; by default all of them, and the largest that was run decides.
+        folder: Folder of results.
+        scales: Scales that count; all of them by default, of which the largest that was run decides.
     """
     claims = list(claims)
     results: dict[str, dict[Scale, Result]] = {}

@@ -56,7 +56,7 @@ def loop_mean(distance: Callable[[int, int], float], pairs: Pairs) -> float:
     """The mean distance over pairs, one after the other; 0 when there are none.
 
     Args:
-        distance: Of two agents.
+        distance: Distance of two agents.
         pairs: Indices of two agents each, on the host; all pairs give SND, the edges of a graph Graph-SND.
 
     Example:

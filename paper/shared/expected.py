@@ -57,7 +57,7 @@ def regular_error(distances: Tensor, degree: int) -> float:
 
     Args:
         distances: Symmetric ``[n, n]``.
-        degree: Of every agent.
+        degree: Degree of every agent.
 
     Example:
         >>> a = torch.arange(4.0)

@@ -26,8 +26,8 @@ def observe(team: StackedTeam, world: World, *, steps: int, seed: int) -> Tensor
     Args:
         team: The policies; agent i of the world acts by policy i.
         world: Where. No new episode begins within the steps.
-        steps: Of the rollout.
-        seed: Of the episodes and of the actions.
+        steps: Steps of the rollout.
+        seed: Seed of the episodes and of the actions.
 
     Returns:
         ``[steps, environments, agents, features]``, what was seen before each step.

@@ -74,7 +74,7 @@ def take_turns(
     Args:
         calls: Each does its work, reads the result, and returns the number of pairs it looked at.
         trials: In which each takes part, from the first one on.
-        clock: That of the wall, on a CPU, when None.
+        clock: Clock; the wall clock on a CPU when None.
         block: Calls in a row of a trial.
         warm: Untimed rounds before the first trial.
     """

@@ -193,7 +193,7 @@ def check_tensor(name: str, tensor: Any, rank: int, symbolic: str, *, fix: str =
 
     Args:
         name: Argument name for the message.
-        tensor: What was given.
+        tensor: Value of the argument.
         rank: The least number of dimensions.
         symbolic: The expected shape, for the message.
         fix: For the message, when there are fewer.
@@ -218,7 +218,7 @@ def check_shape(name: str, tensor: torch.Tensor, shape: Sequence[Any], dtype: st
 
     Args:
         name: Argument name for the message.
-        tensor: What was given.
+        tensor: Value of the argument.
         shape: For example ``(..., 4, "features")``.
         dtype: Required dtype: ``floating``, ``bool`` or ``int64``.
     """

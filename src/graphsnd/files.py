@@ -106,7 +106,7 @@ def hold_lock(path: Path) -> Iterator[None]:
         path: The lock's file, in a folder that exists. It stays there, and means nothing once no process holds it.
 
     Raises:
-        InputError: At once, when another process or thread holds it.
+        InputError: If another process or thread holds it. The call does not wait.
 
     Example:
         >>> import tempfile

@@ -291,7 +291,8 @@ def test_what_a_quote_has_of_its_own_is_a_setting_or_the_papers() -> None:
 
 # In README.md: what test_docs.py runs or checks, names with digits, and versions, which test_package.py reads.
 NO_RESULT = re.compile(
-    r"```.*?```|\]\([^)]*\)|^\[[^\]]+\]: \S+|`[^`]*`|\[!\[Python[^\n]*|\w+ \d+(?:\.\d+)+(?: to \d\.\d+)?|arXiv:[\d.]+|[Ss]table-[Bb]aselines3"
+    r"```.*?```|\]\([^)]*\)|^\[[^\]]+\]: \S+|`[^`]*`|\[!\[Python[^\n]*|\w+ \d+(?:\.\d+)+(?: to \d\.\d+)?"
+    r"|arXiv:[\d.]+|[Ss]table-[Bb]aselines3"
     r"|H200|\b100 agents|can be 0 while|4,096 observations|^\| framework.*?\n\n",
     re.MULTILINE | re.DOTALL,
 )

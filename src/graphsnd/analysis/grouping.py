@@ -99,7 +99,7 @@ def roles(
     ``loss`` shows it.
 
     Args:
-        source: What ``n`` agents would do on shared observations, or an estimate that kept the distances of all pairs.
+        source: Behaviour of ``n`` agents on shared observations, or an estimate that kept the distances of all pairs.
         distance: A distance or its name, for a behaviour; the family's default when None.
         smallest: Agents of the smallest role; 3 when None, or 2 in teams of fewer than 12 agents.
         seed: Seed of the teams that it is compared with.

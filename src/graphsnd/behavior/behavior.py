@@ -130,7 +130,7 @@ def as_distance(behavior: Any, distance: Any = None) -> Distance:
     """Return the distance that a behaviour is compared by.
 
     Args:
-        behavior: What the agents would do.
+        behavior: Behaviour of all agents.
         distance: A distance, its name, or None for the default: total variation for discrete actions, as in the paper's
             discrete panel, 2-Wasserstein otherwise.
 
@@ -168,7 +168,7 @@ def embed(behavior: Behavior, distance: Distance | str | None = None, *, fewest:
     """Return a behaviour as points for a distance, its own default when None.
 
     Args:
-        behavior: What the agents would do.
+        behavior: Behaviour of all agents.
         distance: A distance or its name, see ``as_distance``.
         fewest: Smallest number of agents: 1 for a part of a team.
 

@@ -27,7 +27,7 @@ class Joint(Behavior):
 
     Args:
         parts: Behaviours of the same agents on the same observations, by name or in order.
-        weights: How much each part counts, positive, by name or in order. Equal when None, which only parts with one
+        weights: Weight of each part, positive, by name or in order. Equal when None, which only parts with one
             kind of distance allow: between a length and a probability no weight is natural.
         distance: Distances of single parts, by name or in order; the part's default where it is missing or None.
 

@@ -45,7 +45,7 @@ class Points:
         values: ``[observations, agents, features]``, all leading dimensions of the behaviour pooled; or several such
             tensors, whose features are side by side in the points. They are copied only where ``values`` is asked for:
             GPU kernels for totals read them where they are, and a copy would double the memory of a large team.
-        norm: How two rows of features become a distance.
+        norm: Norm of the difference of two rows of features.
         dtype: Precision of the results, where the points are kept more precisely than the input; sums behind them are
             float64.
         blocks: Blocks of the joint norm.

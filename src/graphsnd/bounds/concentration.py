@@ -146,7 +146,7 @@ def diameter(behavior: Behavior, distance: Distance | str | None = None) -> floa
     agent nearest to it is tried as c too.
 
     Args:
-        behavior: What ``n`` agents would do on shared observations.
+        behavior: Behaviour of ``n`` agents on shared observations.
         distance: A distance or its name; the family's default when None.
 
     Example:

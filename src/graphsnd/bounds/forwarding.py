@@ -247,7 +247,7 @@ def _descend(net: Network, loads: Floats, index: ForwardingIndex, tolerance: flo
     Args:
         net: The network.
         loads: ``[blocks, m]``, the loads of a fractional routing to start from; overwritten.
-        index: What is known already.
+        index: Forwarding index, if it is known.
         tolerance: Relative gap that is good enough.
         deadline: Time of ``time.monotonic()`` at which to stop.
     """

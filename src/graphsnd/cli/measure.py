@@ -160,7 +160,7 @@ def measure_teams(
 
     Args:
         teams: Their folders.
-        observations: What to show them; what lies beside the last team when None.
+        observations: Observations for all of them; those beside the last team when None.
         step: Called with what is being done.
         options: Options of :func:`graphsnd.measure`.
     """

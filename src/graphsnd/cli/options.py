@@ -21,7 +21,7 @@ def check_output(name: str, path: Path | None) -> None:
 
     Args:
         name: The kind, and the option that names the path: ``html``, ``png`` or ``csv``.
-        path: Where to write; nothing is checked when None.
+        path: Output file; nothing is checked when None.
     """
     if path is not None and path.suffix.lower() != f".{name}":
         raise InputError(name, f"to end in .{name}", repr(str(path)))

@@ -229,7 +229,7 @@ def _run_task(task: Task, folder: Path, *, device: str, **options: Any) -> None:
     """Train a task with progress on stderr, and show the results.
 
     Raises:
-        Exit: With 130 when it was interrupted, 143 after SIGTERM, 129 after SIGHUP.
+        Exit: 130 if it was interrupted, 143 after SIGTERM, 129 after SIGHUP.
     """
     import torch
 

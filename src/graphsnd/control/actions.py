@@ -154,7 +154,7 @@ def action_distribution(head: Head, output: Tensor) -> ActionDistribution:
     """Return the distribution that actions are drawn from in training.
 
     Args:
-        head: How outputs of a :class:`~graphsnd.teams.StackedMLP` are read.
+        head: Rule that turns outputs of a :class:`~graphsnd.teams.StackedMLP` into distributions.
         output: ``[*batch, rows, outputs]``.
 
     Example:

@@ -38,8 +38,8 @@ def audit(
     observations that were not used to choose the scale, is the test of control.
 
     Args:
-        team: At the scale in question, as :meth:`~graphsnd.control.ControlledPolicy.team` gives it, or policies of your
-            own, as in :func:`~graphsnd.evaluate`.
+        team: Team at the scale in question, as :meth:`~graphsnd.control.ControlledPolicy.team` gives it, or
+            policies of your own, as in :func:`~graphsnd.evaluate`.
         observations: ``[..., features]``, pooled.
         distance: The family's default when None.
         design: What a controller held: for ``knn:3``, ``radius:0.5`` or a graph (one for each observation) their
@@ -75,7 +75,7 @@ def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST)
     judge control use :func:`audit_error`.
 
     Args:
-        applied: One number per iteration.
+        applied: Estimate times scale, ``[iterations]``.
         target: Above 0.
         last: Number of iterations that count.
 
@@ -95,7 +95,7 @@ def audit_error(audits: Sequence[float], target: float, *, last: int = LAST) -> 
     :func:`tracking_error`.
 
     Args:
-        audits: One number per iteration.
+        audits: Audited SND, ``[iterations]``.
         target: Above 0.
         last: Number of iterations that count.
 

@@ -91,7 +91,7 @@ class Controller(ABC):
         Args:
             measured: A diversity ``[]`` or ``[runs]``, a :class:`~graphsnd.control.measurement.Measurement`, or points
                 ``[observations, agents, features]`` to measure.
-            state: From :meth:`initial` or the step before.
+            state: State from :meth:`initial` or the previous step.
             generator: For the design's draw, where points are given.
 
         Returns:

@@ -69,7 +69,7 @@ def select_pairs(
         observations: Number of observations.
         agents: Size of the team.
         generator: A generator on the CPU; only designs without chance do without.
-        device: Where the outputs will be.
+        device: Device of the outputs.
         positions: Positions of all agents at each observation, ``[observations, agents, d]``.
 
     Raises:
@@ -142,7 +142,7 @@ def measure_selected(selections: Sequence[Selection], values: Tensor) -> Measure
     """Measure stacked runs, each by its own selection.
 
     Args:
-        selections: One for each run, all of one design.
+        selections: Selection of each run, all of one design.
         values: ``[runs, O, n, F]``, or ``[runs, O, k, F]`` where selections name k agents.
 
     Returns:

@@ -66,7 +66,7 @@ class ControlledPolicy(nn.Module):
             agents: Number of agents of each run.
             features: Number of features of an observation.
             actions: Dimensions of an action, or number of actions.
-            generators: One for each run, so that it starts the same whichever runs are stacked beside it.
+            generators: Generator of each run, so that a run starts the same whichever runs are stacked beside it.
             hidden: Widths of hidden layers, of both networks.
             activation: ``"tanh"`` or ``"relu"``.
             kind: See the class.

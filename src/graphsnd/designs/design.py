@@ -42,11 +42,11 @@ class Design(ABC):
 
     Attributes:
         family: The word it is written with, as in ``bernoulli:0.1``.
-        example: One way to write it.
+        example: Example of its text.
         number: The type of its parameter, None where it has none.
         least: Smallest value of an integer.
         unbiased: Whether its mean distance is unbiased for SND; otherwise it defines a local measure.
-        needs_positions: Whether it must be told where the agents are.
+        needs_positions: Whether it needs the agents' positions.
 
     Example:
         >>> import graphsnd as gs
@@ -390,10 +390,10 @@ def parse(text: str, argument: str = "design") -> Design:
 
     Args:
         text: For example ``bernoulli:0.1``.
-        argument: What errors call it, an argument or an option of the command line.
+        argument: Name in errors: an argument or an option of the command line.
 
     Raises:
-        InputError: With all forms, for anything else.
+        InputError: For any other text; the message lists all forms.
 
     Example:
         >>> parse("bernoulli:0.1"), str(parse("matching"))

@@ -38,7 +38,7 @@ def snd(
         behavior: This rank's shard: what its own agents would do on observations that all ranks share (their number
             may differ, and be 1), or what all agents would do on its own observations. None for an empty shard.
         distance: A distance or its name; the family's default when None.
-        shard: What is spread over the ranks: ``agents``, which are then numbered in the order of the ranks, or
+        shard: Axis that is spread over the ranks: ``agents``, which are then numbered in the order of the ranks, or
             ``observations``.
         group: A process group (nccl or gloo); all processes when None; without torch.distributed there is one rank.
 
@@ -105,8 +105,8 @@ def accumulate(
 
     Args:
         accumulator: This rank's accumulator, for the agents of the whole team; it is changed.
-        behavior: What this rank's agents would do on observations that all ranks share; None for no agents.
-        clusters: One integer for each observation, the same on every rank, where the accumulator was made with
+        behavior: Behaviour of this rank's agents on observations that all ranks share; None for no agents.
+        clusters: Cluster of each observation, integers, the same on every rank, where the accumulator was made with
             ``clusters=True``.
         group: A process group; all processes when None.
 

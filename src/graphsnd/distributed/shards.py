@@ -87,7 +87,7 @@ def find_common(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what ranks say alike, by name; None counts as nothing said.
 
     Raises:
-        InputError: Where two ranks say different things, on all ranks that have the notes.
+        InputError: If two ranks differ, on all ranks that have the notes.
     """
     common: dict[str, Any] = {}
     for rank, note in enumerate(notes):

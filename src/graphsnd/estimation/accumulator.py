@@ -80,8 +80,8 @@ class SndAccumulator:
         """Add a batch of observations.
 
         Args:
-            behavior: What the agents would do on them.
-            clusters: One integer for each, flat or in their shape, where the accumulator has ``clusters=True``.
+            behavior: Behaviour of all agents on them.
+            clusters: Cluster of each, integers, flat or in their shape; only with ``clusters=True``.
 
         Raises:
             InputError: For other agents, and for clusters given or missing against what was declared.
@@ -160,7 +160,7 @@ class SndAccumulator:
         """Resume from :meth:`state`, with the graph and the distance it was collected for.
 
         Args:
-            state: What :meth:`state` returned.
+            state: Result of :meth:`state`.
             graph: The same graph; the state has only its fingerprint.
             distance: The same distance; one of graphsnd's own may be left out.
 

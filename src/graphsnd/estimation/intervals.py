@@ -172,8 +172,8 @@ def standard_errors(
     variance between observations. That variance is the variance of a draw less that of its pairs.
 
     Args:
-        draws: What was measured.
-        template: What was measured at each.
+        draws: Measured draws.
+        template: Pairs that were measured at each.
         n: Number of agents.
         observations: Number of observations that were given.
         d_max: Upper bound on every distance where one is known: no variance exceeds a quarter of its square.
@@ -255,7 +255,7 @@ def population_error(
     """Return the error of a mean over observations that come in clusters, the largest of all ways to part them.
 
     Args:
-        values: One for each draw, ``[draws]``.
+        values: Value of each draw, ``[draws]``.
         index: The observation of each draw, ``[draws]``; each measured once when None.
         groups: Clusters of all observations, of :func:`group_observations`.
         confidence: Coverage of the interval.

@@ -79,7 +79,7 @@ def measure(
         design: Which pairs to measure: a design, what :func:`graphsnd.designs.parse` reads (``"bernoulli:0.1"``), or a
             graph. Without one, all pairs, or ``agents:8`` for a tolerance where all pairs take long.
         tol: Half-width of the interval that is good enough.
-        rel_tol: The same relative to SND.
+        rel_tol: Largest half-width of the interval, relative to SND.
         confidence: Coverage of the interval.
         distance: A distance or its name; the family's default when None.
         positions: Positions of the agents, ``[agents, d]`` or a dict of one ``[d]`` per agent, for ``knn`` and

@@ -133,7 +133,7 @@ def variances(moments: Tensor, n: int, edges: int, meeting: int) -> Tensor:
     the squared SND, which is the same expression for the complete graph.
 
     Args:
-        moments: From :func:`products` ``[..., 3]``, which may come from another template.
+        moments: Result of :func:`products`, ``[..., 3]``, which may come from another template.
         n: Number of agents.
         edges: Number of edges of the template.
         meeting: Pairs of them that share an agent.

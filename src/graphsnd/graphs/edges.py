@@ -46,10 +46,10 @@ def sort_edges(
 
     Args:
         edges: int64 ``[m, 2]``, in range.
-        weights: What was given as weights, or None.
+        weights: Value passed as weights, or None.
         n: Number of agents.
         owners: Observation of each edge, ``[m]``, which sorts first.
-        fix: What to do about duplicates.
+        fix: Advice for duplicates, at the end of the message.
     """
     own = owners * n**2 + keys(edges[:, 0], edges[:, 1], n)
     check_distinct("edges", edges, own, fix)

@@ -147,7 +147,7 @@ def nnx_team(
     """Return a team of Flax nnx modules of one kind, in evaluation mode.
 
     Args:
-        modules: By name, or a list.
+        modules: Modules by name, or a list.
         answer: From what a module puts out to what :class:`JaxTeam` takes: ``lambda logits: {"logits": logits}``.
         feature_dims: As in :class:`JaxTeam`.
 

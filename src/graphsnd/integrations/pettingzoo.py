@@ -85,9 +85,9 @@ def collect(
     Args:
         env: A PettingZoo environment, parallel or AEC, or a Gymnasium environment, in which each policy acts for
             ``steps`` by itself; or a function that makes one. It is reset, and is not closed.
-        policies: By the agents' names, or a list in the order of ``possible_agents``, or one for all agents. A policy
-            is what :func:`graphsnd.evaluate` takes, or has a ``predict`` as the models of Stable-Baselines3 do, which
-            is given what their ``VecNormalize`` makes. None draws random actions, within the action mask where there
+        policies: Policies by the agents' names, or a list in the order of ``possible_agents``, or one for all agents.
+            They are policies of :func:`graphsnd.evaluate`, or have a ``predict`` as models of Stable-Baselines3, which
+            gets the output of their ``VecNormalize``. None draws random actions, within the action mask where there
             is one.
         steps: Steps of the environment: of all agents in a parallel one, of one agent in an AEC environment.
         seed: Seed of the environment's first reset and of all draws. Global random state is left as it was.

@@ -80,7 +80,7 @@ class Probe:
 
         Args:
             step: The framework's count, which seeds random pairs.
-            team: What :func:`graphsnd.measure` takes.
+            team: Team, as :func:`graphsnd.measure` takes it.
             observations: Likewise; None for a behaviour.
             clusters: Episode or environment of each observation; taken for unknown where there is only one.
             positions: Likewise.

@@ -94,7 +94,7 @@ def load_team(checkpoint: str | os.PathLike[str], *, squashed: bool = True) -> M
     RLlib unpickles its checkpoints: load what you trust.
 
     Args:
-        checkpoint: What ``algorithm.save_to_path()`` wrote, or the ``path`` of a checkpoint of Ray Tune; or the folder
+        checkpoint: Folder from ``algorithm.save_to_path()``, or the ``path`` of a checkpoint of Ray Tune; or the folder
             ``rl_module`` in it.
         squashed: As in :class:`ModuleTeam`.
 

@@ -40,7 +40,7 @@ class ModelTeam(SpacesTeam):
     which each rolls a state of its own: ``graphsnd.measure(team, sequences)``.
 
     Args:
-        models: By name, or a list; each with a ``policy``, as all of Stable-Baselines3 have.
+        models: Models by name, or a list; each with a ``policy``, as all of Stable-Baselines3 have.
         deterministic: Compare all by the action that they would take without exploration, as algorithms of different
             kinds have to be.
         squashed: Whether SAC is compared after its tanh, or before it.

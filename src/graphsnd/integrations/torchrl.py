@@ -39,7 +39,7 @@ class KeyedTeam(Team):
     """A team that reads observations at one key of a TensorDict, or at several, which are then joined.
 
     Attributes:
-        observation_keys: Where observations are read; none for a bare network.
+        observation_keys: Keys of the observations; none for a bare network.
         columns: Where an observation holds for which agent a network acts that all share. It is replaced by the
             identity of the agent in whose place it is shown. A slice, a list or one integer; where several entries are
             read, with the key of one: ``{("agents", "observation"): slice(-3, None)}``. None: nothing is replaced.

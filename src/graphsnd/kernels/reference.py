@@ -291,7 +291,7 @@ def scale_of(values: Tensor, norm: Norm) -> Tensor:
 
     Args:
         values: Shape ``[observations, agents, features]``.
-        norm: How two agents' features become a distance.
+        norm: Norm of the difference of two agents' features.
     """
     if norm not in HOMOGENEOUS:
         return torch.ones((), dtype=values.dtype, device=values.device)

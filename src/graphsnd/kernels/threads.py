@@ -49,7 +49,7 @@ def map_threads(
     Args:
         kernel: Called with each of the shares.
         shares: Ranges, or any pairs of integers.
-        threads: As many as torch has when None. Inside of them torch uses one.
+        threads: Number of threads; torch's when None. Inside each of them torch uses one.
     """
     threads = threads or torch.get_num_threads()
     if len(shares) == 1 or threads == 1:

@@ -52,7 +52,7 @@ def decompose(
     its own SND is 0.
 
     Args:
-        behavior: What ``n`` agents would do on shared observations.
+        behavior: Behaviour of ``n`` agents on shared observations.
         labels: ``[n]``, a tensor or a sequence of anything hashable, such as the name of each agent's role; or a dict
             of them by the agents' names.
         distance: A distance or its name; the family's default when None.

@@ -23,7 +23,7 @@ def snd(behavior: Behavior, distance: Distance | str | None = None, *, backend: 
     .. math:: \mathrm{SND}(D) = \binom{n}{2}^{-1} \sum_{i<j} d(i,j) \qquad (2)
 
     Args:
-        behavior: What ``n`` agents would do on shared observations.
+        behavior: Behaviour of ``n`` agents on shared observations.
         distance: A distance or its name; the family's default when None.
         backend: ``auto`` or the name of a kernel backend.
 
@@ -46,7 +46,7 @@ def by_observation(behavior: Behavior, distance: Distance | str | None = None, *
     Their mean is SND.
 
     Args:
-        behavior: What ``n`` agents would do on shared observations.
+        behavior: Behaviour of ``n`` agents on shared observations.
         distance: A distance or its name; the family's default when None.
         backend: ``auto`` or the name of a kernel backend.
 
@@ -79,7 +79,7 @@ def graph_snd(
     Graph-SND, in which one with W = 0 counts as 0.
 
     Args:
-        behavior: What ``n`` agents would do on shared observations.
+        behavior: Behaviour of ``n`` agents on shared observations.
         graph: Graph on the same ``n`` agents, or a graph for each observation.
         distance: A distance or its name; the family's default when None.
         backend: ``auto`` or the name of a kernel backend.
@@ -122,7 +122,7 @@ def horvitz_thompson(
     .. math:: \widehat{\mathrm{SND}}_{HT}(G) = \binom{n}{2}^{-1} \sum_{\{i,j\} \in E} d(i,j) / p_{ij}
 
     Args:
-        behavior: What ``n`` agents would do on shared observations.
+        behavior: Behaviour of ``n`` agents on shared observations.
         graph: A draw of a design with known inclusion probability: Bernoulli, uniform or random regular.
         distance: A distance or its name; the family's default when None.
         backend: ``auto`` or the name of a kernel backend.

@@ -33,7 +33,7 @@ def pairwise(
     .. math:: d(i,j) = \frac{1}{|O|} \sum_{o \in O} W_2(\pi_i(o), \pi_j(o)) \qquad (1)
 
     Args:
-        behavior: What ``n`` agents would do on shared observations.
+        behavior: Behaviour of ``n`` agents on shared observations.
         distance: A distance or its name; the family's default when None.
         graph: Graph on the same ``n`` agents with ``m`` edges; only their distances are computed.
         backend: ``auto`` or the name of a kernel backend.
@@ -83,9 +83,9 @@ def contributions(
     :math:`c_i` is the mean over observations. An agent without neighbours has 0, there too.
 
     Args:
-        behavior: What ``n`` agents would do on shared observations.
+        behavior: Behaviour of ``n`` agents on shared observations.
         distance: A distance or its name; the family's default when None.
-        graph: Whose neighbours count; all agents when None.
+        graph: Graph of the neighbours that count; all agents when None.
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:

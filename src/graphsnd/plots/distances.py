@@ -83,7 +83,7 @@ def read_distances(
     """Return what a user gave, a behaviour, an estimate or a matrix, as distances with names.
 
     Args:
-        source: What the agents would do, a measurement that kept its pairs, or the ``[n, n]`` distances between the
+        source: A behaviour, an estimate that kept its pairs, or the ``[n, n]`` distances between the
             agents, which may need gradients.
         distance: A distance or its name, for a behaviour; the family's default when None.
         names: Names of the agents in order; the source's, or numbers, when None.

@@ -51,7 +51,7 @@ def estimate(
     Args:
         estimate: One, several by name, or a list of them, which are then called by their designs.
         truth: The exact value, as a line.
-        ax: Where to draw; new axes when None.
+        ax: Matplotlib axes; new ones when None.
 
     Returns:
         The axes.
@@ -131,11 +131,11 @@ def over_time(
         steps: ``[steps]``, shared by all curves, or a dict of them by label.
         curves: By label, ``[runs, steps]`` or ``[steps]``. NaN is a value that was not measured; a step at which no run
             has one is left out.
-        ax: Where to draw; new axes when None.
+        ax: Matplotlib axes; new ones when None.
         summary: Turns ``[runs, steps]`` into centre, low and high, each ``[steps]``; by default mean and range.
         target: A level to mark across the axes, such as what a controller was asked for.
-        xlabel: What the steps are.
-        ylabel: What the curves are.
+        xlabel: Label of the steps.
+        ylabel: Label of the values.
         title: Above the axes.
 
     Returns:

@@ -37,8 +37,8 @@ def heatmap(
     Pairs that an estimate did not measure stay blank; there is no tree then, and the agents are in their own order.
 
     Args:
-        source: What the agents would do, an estimate that kept its pairs, or distances ``[n, n]``.
-        ax: Where to draw; new axes when None.
+        source: A behaviour, an estimate that kept its pairs, or distances ``[n, n]``.
+        ax: Matplotlib axes; new ones when None.
         distance: A distance or its name, for a behaviour; the family's default when None.
         names: Names of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
         order: ``tree`` (clustered), ``names`` (as given), ``contribution``, or the agents in an order.
@@ -143,8 +143,8 @@ def map(
     """Draw agents in the plane, close where they act alike (classical multidimensional scaling).
 
     Args:
-        source: What the agents would do, an estimate that kept its pairs, or distances ``[n, n]``.
-        ax: Where to draw; new axes when None.
+        source: A behaviour, an estimate that kept its pairs, or distances ``[n, n]``.
+        ax: Matplotlib axes; new ones when None.
         distance: A distance or its name, for a behaviour; the family's default when None.
         names: Names of the agents; the behaviour's, or numbers, when None. Not written where there are more than 40.
         groups: ``[n]`` integers, shown by colours and markers.
@@ -219,8 +219,8 @@ def contributions(
     """Draw each agent's mean distance to the others, largest first; their mean, SND, is the line.
 
     Args:
-        source: What the agents would do, an estimate that kept its pairs, or distances ``[n, n]``.
-        ax: Where to draw; new axes when None.
+        source: A behaviour, an estimate that kept its pairs, or distances ``[n, n]``.
+        ax: Matplotlib axes; new ones when None.
         distance: A distance or its name, for a behaviour; the family's default when None.
         names: Names of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
         groups: ``[n]`` integers, shown by colours.

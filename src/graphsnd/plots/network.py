@@ -31,10 +31,10 @@ def graph(
 
     Args:
         graph: The graph.
-        source: What the agents would do, or their distances ``[n, n]``. Agents then stand where their behaviour puts
+        source: A behaviour, or distances ``[n, n]``. Agents then stand where their behaviour puts
             them, as in :func:`~graphsnd.plots.map`, and edges have the colours of the heatmap.
         positions: ``[n, 2]``, where the agents stand instead. On a circle when neither is given.
-        ax: Where to draw; new axes when None.
+        ax: Matplotlib axes; new ones when None.
         distance: A distance or its name, for a behaviour; the family's default when None.
         groups: ``[n]`` integers, shown by colours and markers.
         size: Area of a marker, in square points.

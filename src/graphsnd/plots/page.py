@@ -53,7 +53,7 @@ def report(estimate: Estimate, *, title: str = "") -> str:
     Nothing is measured again. With Plotly (``pip install graphsnd[page]``) hovering over its charts shows the agents.
 
     Args:
-        estimate: What :func:`graphsnd.measure` returned.
+        estimate: Result of :func:`graphsnd.measure`.
         title: The heading; about the number of agents where it is empty.
 
     Example:

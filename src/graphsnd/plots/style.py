@@ -91,7 +91,7 @@ def shade(colour: str, *, dark: bool | None = None) -> str:
 
     Args:
         colour: One of this module's.
-        dark: Whether the ground is dark; what matplotlib's settings say when None, so that a style of the user counts.
+        dark: Whether the background is dark; matplotlib's settings decide when None.
     """
     from matplotlib import rcParams
     from matplotlib.colors import to_rgb

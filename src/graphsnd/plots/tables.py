@@ -52,7 +52,7 @@ def summarise(estimate: Estimate) -> Lines:
     """Return everything an :class:`~graphsnd.Estimate` says, as names and sentences.
 
     Args:
-        estimate: What :func:`graphsnd.measure` returned.
+        estimate: Result of :func:`graphsnd.measure`.
 
     Example:
         >>> import torch, graphsnd as gs

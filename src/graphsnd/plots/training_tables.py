@@ -36,9 +36,9 @@ def grid_table(stacks: Sequence[Stack], seconds: float, before: int = 0) -> Tabl
     """Return how far the stacks of a grid are: those that run or failed, and the rest in one line.
 
     Args:
-        stacks: As :func:`~graphsnd.rl.train_grid` reports them.
-        seconds: Since it began.
-        before: Iterations that were done then.
+        stacks: Stacks, as :func:`~graphsnd.rl.train_grid` reports them.
+        seconds: Seconds since the training began.
+        before: Iterations that were done at that time.
     """
     shown = [each for each in stacks if each.state in ("running", "failed")]
     lines = []

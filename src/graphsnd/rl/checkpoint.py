@@ -37,7 +37,7 @@ def save_checkpoint(folder: Path, task: Task, trainer: Trainer, *, seconds: floa
 
     Args:
         folder: Made if need be.
-        task: What the trainer was made from.
+        task: Task of the trainer.
         trainer: Between two iterations.
         seconds: Seconds of training so far.
         threads: Number of threads of torch; training goes on with as many.

@@ -22,7 +22,7 @@ class CudaGraph:
     Args:
         function: Waits for nothing, and leaves its results in tensors that exist before the call.
         changes: The tensors among them that it reads before it writes. They are restored after the warm-up.
-        device: Where the tensors are.
+        device: Device of the tensors.
         capture: False to call it always.
         warm_up: A shorter function that does all that it does; itself when None.
     """
@@ -88,7 +88,7 @@ class Stopwatch:
     """Adds up seconds by name: of the clock on a CPU, of events in the stream on a GPU, without waiting in between.
 
     Args:
-        device: Where the work is done.
+        device: Device that does the work.
 
     Example:
         >>> watch = Stopwatch(torch.device("cpu"))

@@ -46,14 +46,14 @@ class DiversityControl(Companion):
         policy: All runs.
         runs: Their arms, targets and seeds.
         groups: Arms of the runs, with their controllers.
-        settings: How many observations are measured.
-        world: Where the agents are; read where a design needs their positions.
+        settings: Settings, which limit the number of observations.
+        world: World of the agents; read if a design needs positions.
 
     Attributes:
         states: States of the controllers, one for each group.
         sums: ``[len(SUMS), runs]``, added up over the gradient steps of an iteration.
         audits: ``[runs]``, of the last rollout.
-        local_audits: By run, where its controller holds a local measure.
+        local_audits: Local measure of each run whose controller holds one.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class DiversityControl(Companion):
 
         Args:
             samples: The whole rollout, as networks read it.
-            buffer: The same as it was collected; positions of agents are read from it.
+            buffer: Rollout as it was collected; positions of agents are read from it.
             index: int64 ``[runs, m]``, the minibatch.
             watch: Counts ``policies:<arm>`` and ``distances:<arm>``.
 
@@ -231,7 +231,7 @@ def find_positions(world: World) -> slice:
     """Return which features of an observation are the agent's own position: of simple spread not the first ones.
 
     Raises:
-        InputError: Where none are.
+        InputError: If none are.
 
     Example:
         >>> from graphsnd.rl.worlds import Navigation, SimpleSpread

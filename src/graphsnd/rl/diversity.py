@@ -24,7 +24,7 @@ class DiversityLog(Companion):
 
     Args:
         policy: The actors of all runs.
-        seeds: One for each run.
+        seeds: Seed of each run.
         settings: When, and on how much, diversity is measured.
     """
 

@@ -26,7 +26,7 @@ class Bank:
         world: The world.
         environments: Number of environments of each run.
         steps: Steps of a rollout; the bank is sized for episodes of 16 steps.
-        streams: One for each run.
+        streams: Random stream of each run.
 
     Attributes:
         state: ``[runs * environments]``, between two rollouts.

@@ -156,7 +156,7 @@ def run_stacks(
     hold.
 
     Args:
-        stacks: By names of folders.
+        stacks: Stacks by the names of their folders.
         root: Made if need be. One process at a time may use it.
         work: Trains a stack in a folder, from the checkpoint that may be there.
         device: ``"cpu"`` or ``"cuda"``: what a task asks of Ray.

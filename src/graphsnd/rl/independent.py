@@ -46,7 +46,7 @@ class Block:
         batch: The shape of ``networks``, e.g. ``(runs, agents)``.
         sizes: Layer sizes.
         activation: Activation of the hidden layers.
-        head: How outputs are read, where it has parameters; they become views too.
+        head: Rule that turns outputs into distributions; its parameters become views too.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class IndependentPolicy(IndependentNetworks, Policy):
     Args:
         world: Says what agents see and do.
         settings: Sizes and initial values.
-        streams: One for each run; weights are drawn from them.
+        streams: Random stream of each run; weights are drawn from them.
 
     Example:
         >>> from graphsnd.rl.worlds import Navigation
@@ -175,7 +175,7 @@ class IndependentCritic(IndependentNetworks, Critic):
     Args:
         world: Says what agents see.
         settings: Sizes and initial values.
-        streams: One for each run; weights are drawn from them, after the actors'.
+        streams: Random stream of each run; weights are drawn from them, after the actors'.
     """
 
     central: ClassVar[bool] = False  # whether a run has one critic for all its agents

@@ -109,7 +109,7 @@ class CsvLog:
     """``metrics.csv``, which grows by whole iterations; a line that a crash has cut is recognised when it is read.
 
     Args:
-        folder: Where it is.
+        folder: Folder of the log.
         after: Keep the rows up to this iteration, as when training resumes; 0 starts a new log.
     """
 
@@ -199,7 +199,7 @@ def check_complete(folder: Path, runs: Sequence[str], iteration: int) -> None:
 
     Args:
         folder: Folder of a training.
-        runs: As :func:`run_folder` names them, in their order.
+        runs: Names by :func:`run_folder`, in order.
         iteration: Iteration of a checkpoint.
     """
     rows = [(row.iteration, run_folder(row)) for row in read_rows(folder) if row.iteration <= iteration]

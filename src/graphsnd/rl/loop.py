@@ -62,7 +62,7 @@ def train(
     """Train a task and write ``metrics.csv``, checkpoints and the teams of its runs into a folder.
 
     Args:
-        task: What to train.
+        task: Task to train.
         folder: Made if need be.
         device: ``"cpu"`` or ``"cuda"``.
         resume: Go on from the folder's checkpoint, bit for bit as if there had been no interruption (on the same
@@ -70,7 +70,7 @@ def train(
         checkpoint_every: Iterations between two checkpoints; there is one at the end in any case.
         keep_teams: Whether each checkpoint leaves its teams in ``teams/iteration-*``: ``graphsnd measure FOLDER`` then
             gives diversity over training on the same observations.
-        loggers: Where to log besides: ``tensorboard`` or ``wandb``, a run of each for every run.
+        loggers: Names of further loggers, ``tensorboard`` or ``wandb``; each gets a run for every run.
         on_row: Called with the rows of every iteration, one for each run.
         progress: Called with the number of gradient steps done in an iteration.
 

@@ -135,10 +135,10 @@ def collect(
     before the environment is reset, unless time limits end returns.
 
     Args:
-        world: Where to act.
+        world: World to act in.
         policy: Who acts.
-        critic: Whose values are stored.
-        episodes: Where environments stand, and fresh ones.
+        critic: Critic whose values are stored.
+        episodes: State of the environments, and fresh ones.
         buffer: Written, apart from ``noise``, which is read.
         restart: Whether all episodes start again.
         wait: Whether the host may check if an episode ended, to save work. Not inside captured work.

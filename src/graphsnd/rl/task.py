@@ -37,10 +37,10 @@ class Task:
     """A training of some runs, stacked: one for each seed, or with control one for each target, design and seed.
 
     Args:
-        world: What :func:`~graphsnd.rl.worlds.parse_world` reads.
+        world: Name or world, as :func:`~graphsnd.rl.worlds.parse_world` reads it.
         agents: Size of the team; that of the world when None.
         options: Options of the world.
-        seeds: One run for each, with the same networks and episodes in all arms.
+        seeds: Seeds, one run for each, with the same networks and episodes in all arms.
         target: None for independent policies. For control a diversity above 0, ``"unconstrained"``,
             ``"homogeneous"``, or several of these; kept as a tuple.
         design: Which pairs the controller measures, as :func:`graphsnd.designs.parse` reads it; one or several. Every

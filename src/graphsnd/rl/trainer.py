@@ -57,9 +57,9 @@ class Trainer:
     batched differently. Runs with the same seed start with the same networks and the same episodes.
 
     Args:
-        world: Where agents act. Its device is where everything is; its number of environments is not read.
+        world: World of the agents. Everything is on its device; its number of environments is not read.
         settings: Settings of PPO.
-        seeds: One for each run.
+        seeds: Seed of each run.
         method: Makes policies, critics, learner and companion; independent PPO by default.
         capture: Whether to capture rollout and gradient steps as CUDA graphs; by default wherever the world allows it.
 
@@ -220,7 +220,7 @@ class Trainer:
         """Return a copy of the independent actors that learnt with ``seed``, with its origin in ``about``.
 
         Raises:
-            InputError: Where diversity is controlled.
+            InputError: If diversity is controlled.
         """
         if not isinstance(self.policy, IndependentPolicy):
             raise InputError("team", "of independent policies", "controlled ones", "Use trainer.companion.team(run).")

@@ -91,7 +91,7 @@ def ask(policy: Callable[[Any], Any], shown: Any, name: str | None = None) -> An
     """Return the answer of a policy in evaluation mode to a copy of ``shown``, which it may write into.
 
     Raises:
-        InputError: Where the policy raises an error of its own: what it was given, and what it said.
+        InputError: If the policy raises an error of its own; the message says what it was given.
     """
     try:
         with evaluation_mode(policy):
@@ -280,7 +280,7 @@ def read_single(
     """Return one agent's answer to observations ``[*lead, features]``, the last of ``lead`` in place of the agents.
 
     Args:
-        answer: One agent's answer, ``[*lead, actions]``; otherwise as in :func:`read_answer`.
+        answer: Answer of one agent, ``[*lead, actions]``; otherwise as in :func:`read_answer`.
         lead: The leading shape that the policy was given.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         outputs: Names of several outputs.
@@ -328,7 +328,7 @@ def map_tensors(
 
     Args:
         function: Takes a list with the same tensor of every behaviour, and its number of dimensions after the agents.
-        behaviors: At least one, all of one family.
+        behaviors: Behaviours of one family, at least one.
         skip: Leading dimensions in which the tensors may differ.
         validate: Check values.
     """
@@ -358,7 +358,7 @@ def with_tensors(behavior: Behavior, tensors: Iterable[Tensor], *, validate: boo
 
     Args:
         behavior: Names the family, and for a joint behaviour its parts.
-        tensors: As many as make up ``behavior``, of any observations and agents.
+        tensors: Tensors of ``behavior``'s family, for any observations and agents.
         validate: Check values.
     """
     if isinstance(behavior, Joint):

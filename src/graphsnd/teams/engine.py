@@ -101,8 +101,8 @@ class Engine:
         Args:
             inputs: ``[g, rows, in]``; g divides the number of networks, and ``networks / g`` consecutive networks read
                 the same rows.
-            weights: One for each layer.
-            biases: One for each layer.
+            weights: Weights of each layer.
+            biases: Biases of each layer.
             activation: After every layer but the last.
 
         Returns:
@@ -123,8 +123,8 @@ class Engine:
             networks: int64 ``[requests]``, on the inputs' device or the CPU; the number of networks for a request that
                 is left out, and answered with 0.
             rows: int64 ``[requests]``, the input of each, on the same device as ``networks``.
-            weights: One for each layer.
-            biases: One for each layer.
+            weights: Weights of each layer.
+            biases: Biases of each layer.
             activation: After every layer but the last.
 
         Returns:

@@ -97,7 +97,7 @@ def draw_samples(
     another kind seed themselves, each with its own seed.
 
     Args:
-        policies: One for each agent; a dict names them. Each draws an answer to every observation.
+        policies: Policy of each agent; a dict names them. Each policy draws an answer to every observation.
         observations: A tensor ``[..., features]``, or anything that policies take, such as a list of prompts.
         samples: Number of calls of each policy.
         encode: Turns an answer into features ``[..., features]``, such as a list of sentences into embeddings.

@@ -81,7 +81,7 @@ def load_behavior(path: str | os.PathLike[str]) -> Behavior:
     """Read a behaviour that :func:`save_behavior` or another program wrote; nothing is unpickled.
 
     Args:
-        path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors (``docs/checkpoints.md``); others are ignored.
+        path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors (``docs/checkpoints.md``).
 
     Raises:
         InputError: For a file that is missing, unreadable, too large, pickled, or does not hold exactly one behaviour.
@@ -255,7 +255,7 @@ def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu") ->
 
     Args:
         path: A folder, or one of the two files in it.
-        device: Where to put the weights.
+        device: Device of the weights.
 
     Raises:
         InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
@@ -289,8 +289,8 @@ def load_policies(
         path: Files of state dicts, ``.pt``, ``.pth`` or ``.safetensors``, in the order of the agents; or a folder of
             them, in the order of their names, numbers by their size.
         policy: Makes the module that a state dict is loaded into. It answers as :func:`~graphsnd.evaluate` says.
-        entry: Where a file holds several dicts of tensors, the key of the policy's: ``"actor"``.
-        device: Where the policies go.
+        entry: Key of the policy's tensors, ``"actor"``, for files that hold several dicts.
+        device: Device of the policies.
 
     Returns:
         The team, with agents named after the files.

@@ -55,7 +55,7 @@ class Head(nn.Module, ABC):
     """How a network's output is read.
 
     Attributes:
-        name: In files.
+        name: Name in files.
         actions: Action dimensions, or number of actions when discrete.
         outputs: Features the network must put out.
         batch: Batch shape of the head's own parameters; None when it has none.

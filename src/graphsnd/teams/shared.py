@@ -23,7 +23,7 @@ class SharedTeam(PoliciesTeam):
     All (observation, agent) pairs that are asked for are one batch, in parts where memory demands it.
 
     Attributes:
-        identity: What the network is told of each agent, ``[agents, k]`` or ``[agents]``.
+        identity: Identity that the network reads for each agent, ``[agents, k]`` or ``[agents]``.
 
     Example:
         >>> team = SharedTeam(lambda seen: seen[:, :2] * seen[:, 2:], ("scout", "guard"), columns=slice(2, 4))

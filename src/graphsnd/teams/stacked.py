@@ -75,7 +75,7 @@ class StackedMLP(nn.Module):
             init: ``"orthogonal"`` (gain 1, biases 0) or ``"linear"`` (``torch.nn.Linear``'s default: uniform in
                 ±1/sqrt(fan in), biases too).
             head_gain: Factor on the last layer's weights; 0.01 keeps a fresh PPO actor near zero.
-            device: Where the parameters are; the generator's device when None.
+            device: Device of the parameters; the generator's when None.
 
         Raises:
             InputError: For an unknown initialisation, fewer than two sizes, or an empty batch.
@@ -165,7 +165,7 @@ class StackedTeam(Team):
 
     Args:
         network: Batch shape ``(agents,)``.
-        head: How its outputs are read.
+        head: Rule that turns outputs into distributions.
         about: Anything that JSON can say about the team; kept in its file.
 
     Raises:

@@ -27,7 +27,7 @@ class Team(Named, ABC):
         agents: Number of policies.
         observation_features: Length of one observation; None when unknown.
         feature_dims: Trailing dimensions of one observation: 1, or 3 for images.
-        device: Where the policies live.
+        device: Device of the policies.
         names: The agents' names in order: the keys of the dict of policies, or "0", "1", ...
         cost: Multiply-adds of one policy on one observation; None when unknown.
         proportional: Whether the work of :meth:`partial` is proportional to the requests.
@@ -200,8 +200,8 @@ class Team(Named, ABC):
             path: The folder of a saved team, or one of the two files in it. With ``policy`` a folder of ``.pt`` or
                 ``.safetensors`` files, or a list of them: one agent for each.
             policy: Makes the module that each of those state dicts is loaded into.
-            entry: With ``policy``, the key of the state dict in files that hold several.
-            device: Where to put the weights.
+            entry: Key of the state dict in files that hold several; only with ``policy``.
+            device: Device of the weights.
 
         Raises:
             InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
@@ -243,9 +243,9 @@ class Team(Named, ABC):
                 observations hold there is replaced.
             argument: Instead of columns, the name of the parameter of ``policy`` that takes the identities of all rows,
                 ``[rows, k]``.
-            identity: What the network is told of each agent, ``[agents, k]``, such as capabilities or an embedding,
-                which gradients reach; or ``[agents]``, such as ``torch.arange(agents)`` for a network with an embedding
-                of its own. One-hot vectors when None.
+            identity: Identity of each agent, ``[agents, k]``, such as capabilities or an embedding, which
+                gradients reach; or ``[agents]``, such as ``torch.arange(agents)`` for a network with an embedding of its
+                own. One-hot vectors when None.
             squashed: Passed to :func:`~graphsnd.from_distribution`.
             outputs: Names of several outputs, see :func:`~graphsnd.evaluate`.
 

@@ -186,7 +186,7 @@ def load_teams(
 
     Args:
         checkpoint: ``<experiment>/checkpoints/checkpoint_<frames>.pt``.
-        device: Where the policies go.
+        device: Device of the policies.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
 
     Returns:

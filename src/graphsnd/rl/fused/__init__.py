@@ -28,7 +28,7 @@ def choose_engine(
     Args:
         sizes: For each kind of network, features of the input, the hidden layers and the output. They share prepared
             observations, so there is one engine for all.
-        device: Where the weights are.
+        device: Device of the weights.
         bfloat16: Whether rounding to bfloat16 is allowed.
         tf32: Whether, if not, rounding to TF32 is.
 

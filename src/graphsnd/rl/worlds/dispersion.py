@@ -62,7 +62,7 @@ class Dispersion(World):
         food_radius: Food is touched at this distance plus 0.035.
         pos_range: Half side of the walled square.
         horizon: Steps after which episodes are truncated; None for never.
-        device: Where tensors are.
+        device: Device of all tensors.
 
     Raises:
         InputError: For options out of range.

@@ -80,7 +80,7 @@ class Navigation(World):
         agent_collision_penalty: Reward for each other agent in contact.
         horizon: Steps after which episodes are truncated; None for never.
         vmas_compatible: Whether near misses are gated across the batch, as in VMAS.
-        device: Where tensors are.
+        device: Device of all tensors.
         dense: For tests: whether to look at all pairs. None for only on a GPU, where waiting for a list of pairs
             costs more.
 

@@ -27,7 +27,7 @@ def parse_world(text: str, agents: int | None = None, environments: int = 32, **
         **options: Options of the world.
 
     Raises:
-        InputError: With all names, for another text or an option that the world does not have.
+        InputError: For an unknown name or option; the message lists all names.
 
     Example:
         >>> parse_world("dispersion", 10, 60, share_reward=True).observation_features

@@ -51,7 +51,7 @@ class SimpleSpread(World):
         local_ratio: Weight of the agent's own collisions against the team's distances, in [0, 1].
         terminate_on_success: Whether the episode terminates once every landmark has an agent within 0.1.
         horizon: Steps after which episodes are truncated (``max_cycles``); None for never.
-        device: Where tensors are.
+        device: Device of all tensors.
 
     Raises:
         InputError: For options out of range.

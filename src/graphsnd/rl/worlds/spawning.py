@@ -24,7 +24,7 @@ def scatter_apart(generator: torch.Generator | int, environments: int, count: in
     Uniform in the sense of drawing in sequence: each point is uniform on what the earlier ones leave free.
 
     Args:
-        generator: Where the randomness comes from; an int is a seed.
+        generator: Random generator; an int is a seed.
         environments: Number of independent draws.
         count: Number of points in each.
         half: Half sides of the box around the origin.

@@ -101,7 +101,7 @@ class World(ABC):
         """Return a new state. The only method, with :meth:`reset_done`, that may wait for the device.
 
         Args:
-            generator: Where the randomness comes from; an int is a seed. One on the world's device saves the copy.
+            generator: Random generator; an int is a seed. One on the world's device saves the copy.
             environments: Number of environments; ``self.environments`` when None.
         """
 
@@ -114,7 +114,7 @@ class World(ABC):
         """Let all agents act once.
 
         Args:
-            state: From :meth:`spawn`, :meth:`step` or :meth:`reset_done`; it is not changed.
+            state: State from :meth:`spawn`, :meth:`step` or :meth:`reset_done`; it is not changed.
             actions: ``[E, N, features]`` for continuous actions, int64 ``[E, N]`` for discrete ones. NaN is not
                 checked for, because reading values would wait for the device.
 
@@ -128,7 +128,7 @@ class World(ABC):
         Args:
             state: The state after a step.
             done: Bool ``[E]``, usually ``step.terminated | step.truncated``.
-            generator: Where the randomness comes from; an int is a seed.
+            generator: Random generator; an int is a seed.
         """
         if not self.spawns_on_host and done.device.type != "cpu":
             return merge(state, done, self.spawn(generator, len(done)))
