@@ -1,4 +1,4 @@
-"""The application: its commands, and how errors end."""
+"""The application: its commands, and how errors are shown."""
 
 from __future__ import annotations
 

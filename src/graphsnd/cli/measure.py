@@ -1,4 +1,4 @@
-"""``graphsnd measure``: files of a team in, a number with its interval out; of several saved teams, a table."""
+"""``graphsnd measure``: the SND of a team in files with its interval, or a table of several saved teams."""
 
 from __future__ import annotations
 

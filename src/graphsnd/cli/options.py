@@ -1,4 +1,4 @@
-"""What several commands share: options, checks of files to write, and what people see meanwhile."""
+"""Helpers of several commands: options, checks of output files, and progress bars."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def plain_warnings() -> Iterator[None]:
 
 @contextmanager
 def steps(total: int) -> Iterator[Callable[[str], None]]:
-    """Show a bar over ``total`` named steps on a terminal; call what it yields with the name of each as it begins."""
+    """Show a progress bar of ``total`` named steps on a terminal. Yield a function to call with each step's name."""
     console = Console(stderr=True)
     if not console.is_terminal:  # with rich 13 and 14.0 a disabled bar still ends with an empty line
         yield lambda name: None

@@ -34,7 +34,7 @@ class TeamFile:
 
 
 def find_teams(paths: Sequence[Path]) -> list[Path]:
-    """Return the saved teams among these paths and in their folders, by name; a file, or what is none, as it is.
+    """Return the saved teams among these paths and in their folders, by name; other paths as they are.
 
     Raises:
         InputError: For several paths of which one holds no saved team.

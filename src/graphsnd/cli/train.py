@@ -95,7 +95,7 @@ def train(
     (DiCo) and audited: one run for every target, design and seed.
 
     FOLDER receives metrics.csv, a figure, a checkpoint, and the team of each run. Ctrl-C saves after the iteration that
-    is running, and --resume goes on from there.
+    is running, and --resume continues from there.
     """
     from graphsnd.rl.checkpoint import STACKS
 
@@ -326,7 +326,7 @@ def _leave_closed_terminal() -> None:
 def _watch(
     total: int, steps: int, describe: Callable[[Sequence[Any]], str]
 ) -> Iterator[tuple[Callable[[Sequence[Any]], None], Callable[[int], None]]]:
-    """Show a bar on a terminal, which moves with every gradient step, and lines now and then elsewhere; on stderr.
+    """Show progress on stderr: a bar that moves with every gradient step on a terminal, else a line now and then.
 
     Args:
         total: Number of iterations.

@@ -1,4 +1,4 @@
-"""The same numbers over several processes and devices, on the process groups of ``torch.distributed``."""
+"""SND of a team that several processes or devices share, on the process groups of ``torch.distributed``."""
 
 from graphsnd.distributed.diversity import accumulate, graph_snd, merge, snd
 

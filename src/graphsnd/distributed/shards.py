@@ -84,7 +84,7 @@ class Ranks:
 
 
 def find_common(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what ranks say alike, by name; None counts as nothing said.
+    """Return the values on which all ranks agree, by name; None counts as no value.
 
     Raises:
         InputError: If two ranks differ, on all ranks that have the notes.
@@ -108,7 +108,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """What a rank holds of a team, and what all ranks know of it; agents are numbered in the order of the ranks."""
+    """One rank's shard of a team, and what all ranks know; agents are numbered in the order of the ranks."""
 
     ranks: Ranks
     local: Points | None  # of this rank, None where it has nothing
@@ -170,7 +170,7 @@ class Shards:
 def make_shards(
     call: str, behavior: Behavior | None, distance: Distance | str | None, shard: str, group: Any, **alike: Any
 ) -> Shards:
-    """Check the arguments of this rank, compare them with those of others, and return what they are about to measure.
+    """Check the arguments of this rank, compare them with those of other ranks, and return the shards.
 
     Args:
         call: Name of the function, the same on all ranks.

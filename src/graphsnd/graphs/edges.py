@@ -1,4 +1,4 @@
-"""The checks of what is given as edges, weights and degrees."""
+"""Checks of edges, weights and degrees."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_indices(name: str, edges: Any, n: int) -> Tensor:
 
 
 def check_distinct(name: str, edges: Tensor, values: Tensor, fix: str) -> None:
-    """Raise when two of ``values``, the integers that stand for the ``edges``, are equal."""
+    """Raise if two of ``values`` are equal, the integers that stand for ``edges``."""
     again = repeats(values)
     if bool(again.any()):
         raise InputError(name, "without duplicates", f"{_first_pair(edges, again)} more than once", fix)
@@ -42,7 +42,7 @@ def check_distinct(name: str, edges: Tensor, values: Tensor, fix: str) -> None:
 def sort_edges(
     edges: Tensor, weights: Any, n: int, owners: Tensor | int = 0, *, fix: str
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the edges in their one form, i < j and sorted, and the checked weights with them, or raise for duplicates.
+    """Return the edges sorted, with i < j, and the checked weights in the same order; raise for duplicates.
 
     Args:
         edges: int64 ``[m, 2]``, in range.

@@ -1,4 +1,4 @@
-"""Graphs that are not drawn: all pairs, teams within a team, and rings with chords."""
+"""Fixed graphs: all pairs, groups within a team, and rings with chords."""
 
 from __future__ import annotations
 

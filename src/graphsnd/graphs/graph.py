@@ -33,7 +33,7 @@ T = TypeVar("T", bound="Edges")
 
 
 class Sampling(Enum):
-    """How the edges were drawn, which decides what they tell about the other pairs.
+    """How the edges were drawn; intervals for the other pairs depend on it.
 
     Example:
         >>> import graphsnd as gs
@@ -48,7 +48,7 @@ class Sampling(Enum):
 
 
 class Edges:
-    """What one graph and the graphs of many observations share: a tensor of edges, and maybe others beside it."""
+    """Base of :class:`Graph` and :class:`MovingGraph`: a tensor of edges, and optional tensors beside it."""
 
     edges: Tensor
 
@@ -59,11 +59,11 @@ class Edges:
 
     @property
     def device(self) -> torch.device:
-        """Where the edges live."""
+        """Device of the edges."""
         return self.edges.device
 
     def to(self: T, device: torch.device | str | int) -> T:
-        """Return the same on another device; itself when it is there already."""
+        """Return a copy on another device, or itself if it is there already."""
         device = check_device(device)
         moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
         return self if moved["edges"] is self.edges else copy_with(self, **moved)
@@ -356,7 +356,7 @@ def check_graph(
 
 
 def check_edges(name: str, count: float) -> None:
-    """Raise before memory is taken for more pairs than fit; ``name`` is the argument that asks for them."""
+    """Raise for more pairs than fit in memory, before it is allocated; ``name`` is the argument of their number."""
     if count > MOST_EDGES:
         fix = "Sample fewer pairs; SND over all of them needs no graph."
         raise InputError(name, f"that makes at most {MOST_EDGES} edges", f"{count:.3g}", fix)

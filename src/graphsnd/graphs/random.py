@@ -138,7 +138,7 @@ def rank(edges: Tensor, n: int) -> Tensor:
 
 
 def unrank(index: Tensor, n: int) -> Tensor:
-    """Return the pair with a given lexicographic number, the inverse of :func:`rank`.
+    """Return the pair with a given lexicographic number. Inverse of :func:`rank`.
 
     Args:
         index: int64 ``[...]``, each in 0 .. n(n-1)/2 - 1.
@@ -187,7 +187,7 @@ def others(ranks: Tensor, n: int) -> Tensor:
 
 
 def resolve(device: Device) -> torch.device:
-    """Return the device that is meant; None is torch's default, as in torch's own factories."""
+    """Return the device; None is torch's default, as in torch's own factories."""
     return torch.get_default_device() if device is None else check_device(device)
 
 

@@ -1,4 +1,4 @@
-"""SND as what lies within groups of agents and what lies between them."""
+"""SND split into a part within groups of agents and a part between them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def decompose(
     .. math:: \mathrm{SND} = \binom{n}{2}^{-1} \Big( \sum_{g} \sum_{i<j \in g} d(i,j)
         + \sum_{g<h} \sum_{i \in g, j \in h} d(i,j) \Big)
 
-    Every pair stands in one of the two sums, so the parts add up to SND, to rounding. A group of one agent has no pair:
+    Every pair is in one of the two sums, so the parts add up to SND, to rounding. A group of one agent has no pair:
     its own SND is 0.
 
     Args:

@@ -39,7 +39,7 @@ def snd(behavior: Behavior, distance: Distance | str | None = None, *, backend: 
 
 
 def by_observation(behavior: Behavior, distance: Distance | str | None = None, *, backend: str = "auto") -> Tensor:
-    r"""SND at each observation: in which states do the agents differ?
+    r"""Return the SND at each observation: in which states do the agents differ?
 
     .. math:: \mathrm{SND}_o = \binom{n}{2}^{-1} \sum_{i<j} W_2(\pi_i(o), \pi_j(o))
 

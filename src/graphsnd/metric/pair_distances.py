@@ -28,7 +28,7 @@ def pairwise(
     graph: Graph | None = None,
     backend: str = "auto",
 ) -> Tensor:
-    r"""Behavioural distances of all pairs of agents, or of the edges of a graph.
+    r"""Return the behavioural distances of all pairs of agents, or of the edges of a graph.
 
     .. math:: d(i,j) = \frac{1}{|O|} \sum_{o \in O} W_2(\pi_i(o), \pi_j(o)) \qquad (1)
 
@@ -73,7 +73,7 @@ def contributions(
     graph: Graph | MovingGraph | None = None,
     backend: str = "auto",
 ) -> Tensor:
-    r"""Each agent's mean distance to all others, or to its neighbours in a graph.
+    r"""Return each agent's mean distance to all others, or to its neighbours in a graph.
 
     Over all pairs their mean is SND. On a graph, agent i has
 

@@ -1,4 +1,4 @@
-"""What users hand to the figures, as NumPy arrays: distances between agents, their tree, and their map in the plane."""
+"""Input of the figures as NumPy arrays: distances between agents, their tree, and their map in the plane."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Distances:
 def read_distances(
     source: Behavior | Estimate | Array, distance: Distance | str | None = None, names: Sequence[str] | None = None
 ) -> Distances:
-    """Return what a user gave, a behaviour, an estimate or a matrix, as distances with names.
+    """Return the distances and names of a behaviour, an estimate or a matrix.
 
     Args:
         source: A behaviour, an estimate that kept its pairs, or the ``[n, n]`` distances between the

@@ -1,4 +1,4 @@
-"""Numbers and how sure they are: estimates with their intervals, and runs over time with their bands."""
+"""Estimates with their intervals, and runs over time with their bands."""
 
 from __future__ import annotations
 
@@ -44,9 +44,8 @@ def estimate(
 ) -> Axes:
     """Draw a measured number with its intervals, or several of them in rows.
 
-    Blue is for SND on the observations that were given, where other pairs might have been drawn: thin for every team,
-    thick for large samples. Green is for SND on other observations like them, and has both errors. Where all pairs
-    were measured there is no blue.
+    Blue: uncertainty from sampling pairs, on these observations. The thin line holds for every team, the thick one for
+    large samples. Green: also from sampling observations. If all pairs were measured, there is no blue.
 
     Args:
         estimate: One, several by name, or a list of them, which are then called by their designs.
@@ -92,7 +91,7 @@ def estimate(
 
 
 def interval_bars(e: Estimate) -> list[tuple[str, Interval, str, float]]:
-    """Return what each interval of an estimate is about, its ends, and its colour and width; only those with ends.
+    """Return label, ends, colour and width of each interval of an estimate; those without ends are left out.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -125,7 +124,7 @@ def over_time(
     ylabel: str = "SND",
     title: str = "",
 ) -> Axes:
-    """Draw one curve for each label: the centre of its runs as a line, and a band around it.
+    """Draw a curve for each label: a line for the centre of its runs, and a band around it.
 
     Args:
         steps: ``[steps]``, shared by all curves, or a dict of them by label.

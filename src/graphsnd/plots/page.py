@@ -1,4 +1,4 @@
-"""A measurement as one HTML page: the number and how sure it is, who differs from whom, and everything in a table."""
+"""A measurement as one HTML page: the number with its intervals, which agents differ, and a table of everything."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Picture:
 
 
 def report(estimate: Estimate, *, title: str = "") -> str:
-    """Return a page about a measurement that is one file and loads no other.
+    """Return the HTML page of a measurement: one file that loads no other.
 
-    It shows what the estimate kept: with the distances of single pairs, who differs from whom; else the number alone.
+    It shows what the estimate kept: the number, and which agents differ if the distances of single pairs were kept.
     Nothing is measured again. With Plotly (``pip install graphsnd[page]``) hovering over its charts shows the agents.
 
     Args:

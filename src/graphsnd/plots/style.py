@@ -1,4 +1,4 @@
-"""One look for every figure: colours, type, and how a figure becomes a file."""
+"""The style of all figures: colours, fonts, and how a figure becomes a file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _theme: ContextVar[Theme] = ContextVar("theme", default="light")
 
 @contextmanager
 def theme(name: Theme | None = None) -> Iterator[None]:
-    """Draw inside this context in one look; matplotlib's settings are restored afterwards.
+    """Draw inside this context in the project's style; matplotlib's settings are restored afterwards.
 
     Args:
         name: ``"light"`` or ``"dark"``; when None, that of the context around this one, or light.
@@ -87,7 +87,7 @@ def theme(name: Theme | None = None) -> Iterator[None]:
 
 
 def shade(colour: str, *, dark: bool | None = None) -> str:
-    """Return a colour of the light style as the current settings need it: another one on a dark ground.
+    """Return a colour of the light style, or its counterpart on a dark background.
 
     Args:
         colour: One of this module's.
@@ -102,7 +102,7 @@ def shade(colour: str, *, dark: bool | None = None) -> str:
 
 @contextmanager
 def drawing(ax: Axes | None, width: float = 5.4, height: float = 4.0) -> Iterator[Axes]:
-    """Give the axes to draw on: those of the user in the user's style, or new ones in the project's.
+    """Yield the axes to draw on: the user's in the user's style, or new ones in the project's style.
 
     New ones come from pyplot, so that notebooks show them.
     """
@@ -153,7 +153,7 @@ def label(name: str) -> str:
 
 
 def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
-    """Write a PNG, all of it or nothing, and return its path.
+    """Write a PNG as a whole and return its path.
 
     Args:
         figure: A matplotlib figure.

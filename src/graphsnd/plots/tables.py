@@ -1,4 +1,4 @@
-"""Tables in one style, estimates in words, and numbers as text, for the terminal, pages and notebooks."""
+"""Tables, estimates in words and numbers as text, for the terminal, pages and notebooks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def table(
     """Return a table in this project's style; rows with a style of their own are added with ``add_row``.
 
     Args:
-        columns: The heads.
+        columns: Names of the columns.
         rows: Cells, as text or with a style; text is shown as it is, brackets included.
         align: ``<`` for words, which may wrap, or ``>`` for numbers, which may not; the last counts for the rest.
         caption: A line below.

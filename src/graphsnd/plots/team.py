@@ -1,4 +1,4 @@
-"""The built-in team: four hidden roles, and agents that each play theirs a little differently."""
+"""The built-in team: agents of four hidden roles, with small differences within each role."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEATURES, HIDDEN, ACTIONS = 6, 48, 2
 
 @dataclass(frozen=True, eq=False)
 class ExampleTeam:
-    """What a team would do, and the secret that the measure does not get to see.
+    """Behaviour of the built-in team, and its roles, which the measure does not see.
 
     Example:
         >>> team = example_team(12, 64)
@@ -41,7 +41,7 @@ def example_team(agents: int = 100, observations: int = 2000, seed: int = 0) -> 
     Args:
         agents: Team size, at least 8, so that every role is played by at least one agent.
         observations: Length of the rollout.
-        seed: Decides everything.
+        seed: Seed of roles, policies and observations.
 
     Raises:
         InputError: For fewer than 8 agents, or no observation.

@@ -26,7 +26,7 @@ PANELS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def training_figure(rows: Sequence[Row]) -> Figure:
-    """Return diversity, reward and what else was logged over iterations: means and ranges over seeds.
+    """Draw diversity, reward and other logged columns over iterations: means and ranges over seeds.
 
     "Belief" is a controller's estimate times the scale, which says little about diversity (see
     :func:`~graphsnd.control.tracking_error`); SND over all pairs was not fed back.

@@ -1,4 +1,4 @@
-"""Tables and lines of training: where it ended, with and without a controller, and how far it is."""
+"""Tables and lines of training: results with and without a controller, and progress."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def training_table(rows: Sequence[Row]) -> Table:
 
 
 def grid_table(stacks: Sequence[Stack], seconds: float, before: int = 0) -> Table:
-    """Return how far the stacks of a grid are: those that run or failed, and the rest in one line.
+    """Return the progress of a grid: a row for each stack that runs or failed, and one line for the rest.
 
     Args:
         stacks: Stacks, as :func:`~graphsnd.rl.train_grid` reports them.

@@ -1,4 +1,4 @@
-"""Checkpoints: one file that is either the old one or the new one, whenever the machine stops."""
+"""Checkpoints: one file, which a crash leaves as the old one or the new one."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class ControlledLearner(Learner):
         self.box_adam.step(torch.autograd.grad(loss, self.box_adam.parameters))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything that learning goes on from, by reference."""
+        """Return the state needed to resume learning, by reference."""
         state = {f"policy.{name}": part.data for name, part in self.policy.named_parameters()}
         state |= {f"critic.{name}": part.data for name, part in self.critic.named_parameters()}
         for name, each in (("actor", self.actor_adam), ("critic", self.critic_adam), ("box", self.box_adam)):

@@ -1,4 +1,4 @@
-"""What work on a GPU needs around it: CUDA graphs, a clock that does not wait, and a choice of rounding."""
+"""Helpers for work on a GPU: CUDA graphs, a clock that does not wait, and rounding of products."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class CudaGraph:
 
 
 def check_cuda(device: str) -> None:
-    """Raise where a GPU is asked for and this machine has none."""
+    """Raise if a GPU is requested and this machine has none."""
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("device", "that this machine has", "cuda", "Use cpu.")
 
 
 @contextmanager
 def restored(tensors: Sequence[Tensor]) -> Iterator[None]:
-    """Bring tensors back to what they were before, at the end."""
+    """Restore the values of tensors at the end."""
     before = [tensor.clone() for tensor in tensors]
     yield
     with torch.no_grad():

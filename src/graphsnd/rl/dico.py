@@ -1,4 +1,4 @@
-"""Control of diversity beside learning: one measurement per gradient step, and an audit of every rollout."""
+"""Diversity control during learning: one measurement per gradient step, and an audit of every rollout."""
 
 from __future__ import annotations
 
@@ -112,12 +112,12 @@ class DiversityControl(Companion):
         return torch.stack([audit(team, seen) for team, seen in zip(teams, chosen, strict=True)]), local
 
     def choose(self, part: Tensor) -> Tensor:
-        """Return what the audit of a rollout is on, ``[runs, observations, ...]``: of its observations or episodes."""
+        """Return the audited part of a rollout's observations or episodes, ``[runs, observations, ...]``."""
         sample, agent = self._audited(part)
         return part.flatten(1, 2)[:, sample, agent]
 
     def _audited(self, part: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the samples that the audit is on, and whose observation of each."""
+        """Return the samples of the audit, and the agent whose observation of each is used."""
         samples, agents = math.prod(part.shape[1:3]), part.shape[3]
         count = min(self.settings.audit_observations, samples * agents)
         sample, agent = choose_observations(min(count, samples), agents, count, part.device)

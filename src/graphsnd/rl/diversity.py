@@ -20,7 +20,7 @@ from graphsnd.teams import StackedTeam
 
 
 class DiversityLog(Companion):
-    """What happens beside independent learning: SND is measured now and then, on the observations of the rollout.
+    """Measures SND every few iterations beside independent learning, on the observations of the rollout.
 
     Args:
         policy: The actors of all runs.

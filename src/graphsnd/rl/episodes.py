@@ -1,4 +1,4 @@
-"""Where episodes begin: a bank of fresh states, so that a reset is a choice between tensors.
+"""Starts of episodes: a bank of fresh states, so that a reset selects between tensors.
 
 Placing things at random needs the host, which a loop on a GPU must not wait for. So states are spawned before the
 rollout, each run's from its own stream, and a finished environment takes the next one of its run.

@@ -1,4 +1,4 @@
-"""How well a team does when it does not learn."""
+"""Evaluation of a team that does not learn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphsnd.teams import StackedTeam
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of acting for some steps, without resets in between.
+    """Result of acting for some steps without resets.
 
     Example:
         >>> from graphsnd.rl import Settings, Trainer

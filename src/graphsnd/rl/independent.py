@@ -247,7 +247,7 @@ class IndependentLearner(Learner):
             yield
 
     def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
-        """Take one gradient step; nothing is scaled."""
+        """Take one gradient step; there is no scale."""
         actor, critic, statistics = self.gradients(minibatch)
         gradients = iter((actor, critic))
         for adam in self.adams.values():
@@ -294,7 +294,7 @@ class IndependentLearner(Learner):
         return actor, critic, torch.stack([loss, value.expand_as(loss), entropy, kl], -1)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything that learning goes on from, by reference."""
+        """Return the state needed to resume learning, by reference."""
         state = {"policy": self.policy.flat, "critic": self.critic.flat}
         return state | {
             f"{at}.{name}": part for at, adam in self.adams.items() for name, part in adam.tensors().items()

@@ -1,4 +1,4 @@
-"""What is logged about every iteration: ``metrics.csv``, and beside it TensorBoard and Weights & Biases."""
+"""The log of a training: ``metrics.csv``, and optionally TensorBoard and Weights & Biases."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of one iteration, from which rows are made."""
+    """Result of one iteration, from which rows are made."""
 
     iteration: int  # from 1
     buffer: RolloutBuffer

@@ -28,7 +28,7 @@ SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows lacks the last
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What :func:`train` leaves behind.
+    """Result of :func:`train`.
 
     Example:
         >>> import tempfile
@@ -170,7 +170,7 @@ def _resume(task: Task, folder: Path, trainer: Trainer) -> Checkpoint:
 
 
 def check_free(folder: Path) -> None:
-    """Refuse a folder that holds a training already, or the log of one."""
+    """Refuse a folder that already holds a training, or the log of one."""
     if has_checkpoint(folder):
         fix = "Resume it (--resume), or choose another folder."
         raise InputError("folder", "without a checkpoint of another training", repr(str(folder)), fix)
@@ -183,7 +183,7 @@ def check_free(folder: Path) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], int]]:
-    """Let signals that end a program only be noted, so that work can end between two iterations.
+    """Note signals that end a program instead of obeying them, so that work can end between two iterations.
 
     They are Ctrl-C, of which the second one interrupts at once, SIGTERM and SIGHUP. What the program was told to ignore
     (``nohup``) stays ignored.

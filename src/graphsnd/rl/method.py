@@ -1,4 +1,4 @@
-"""The four objects that make a training what it is: who acts, who judges, how they learn, what happens beside it.
+"""The four objects of a training: policy, critic, learner and companion.
 
 The trainer's loop is the same for all of them. MAPPO is one more critic, which reads the inputs of all agents side by
 side.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Policy:
-    """Who acts: a policy for every agent of all runs."""
+    """A policy for every agent of all runs."""
 
     engine: Engine = PLAIN  # prepares and gathers observations
 
@@ -41,7 +41,7 @@ class Policy:
 
 
 class Critic:
-    """Who judges: a value for every agent of all runs."""
+    """A value for every agent of all runs."""
 
     def values(self, inputs: Tensor) -> Tensor:
         """Return values for inputs that the policy prepared, ``[runs, agents, rows]``."""
@@ -68,12 +68,12 @@ class Learner:
         raise NotImplementedError
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return everything that learning goes on from, by reference."""
+        """Return the state needed to resume learning, by reference."""
         raise NotImplementedError
 
 
 class Companion:
-    """What happens beside learning: diversity is controlled, or measured now and then."""
+    """Controls diversity beside learning, or measures it every few iterations."""
 
     runs: Sequence[Run]
 

@@ -157,7 +157,7 @@ class Adam:
             self.steps += 1  # all gradients so far were 0, and counting is all that such a step does
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the state, by reference."""
+        """Return the state needed to resume, by reference."""
         state = {"steps": self.steps}
         for place, (mean, square) in enumerate(self.moments):
             state |= {f"{place}.mean": mean, f"{place}.square": square}

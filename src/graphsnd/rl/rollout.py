@@ -1,4 +1,4 @@
-"""Acting: fill the rollout buffer with what all agents of all runs observed, did and earned.
+"""Rollouts: fill the buffer with observations, actions and rewards of all agents of all runs.
 
 Noise for a whole rollout is one draw for each run. The loop over steps is then a function of tensors alone: it can be
 captured, and the actions of a run do not depend on the runs beside it.

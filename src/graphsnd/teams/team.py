@@ -244,8 +244,8 @@ class Team(Named, ABC):
             argument: Instead of columns, the name of the parameter of ``policy`` that takes the identities of all rows,
                 ``[rows, k]``.
             identity: Identity of each agent, ``[agents, k]``, such as capabilities or an embedding, which
-                gradients reach; or ``[agents]``, such as ``torch.arange(agents)`` for a network with an embedding of its
-                own. One-hot vectors when None.
+                gradients reach; or ``[agents]``, such as ``torch.arange(agents)`` for a network with its own embedding.
+                One-hot vectors when None.
             squashed: Passed to :func:`~graphsnd.from_distribution`.
             outputs: Names of several outputs, see :func:`~graphsnd.evaluate`.
 
