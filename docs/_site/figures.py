@@ -22,22 +22,15 @@ def pipeline_distances(ax: Any) -> None:
     """Draw all distances of the demo's team."""
     team = gs.plots.example_team(100, 256)
     gs.plots.heatmap(team.behavior, ax=ax, groups=team.roles)
-    ax.set_title("1  how far apart are any two?")
-
-
-def pipeline_graph(ax: Any) -> None:
-    """Draw the pairs that a design chooses."""
-    team = gs.plots.example_team(100, 256)
-    gs.plots.graph(gs.graphs.bernoulli(100, 0.1, seed=0), team.behavior, ax=ax, groups=team.roles)
-    ax.set_title("2  look at a tenth of the pairs")
+    ax.set_title("Distances of all pairs")
 
 
 def pipeline_estimate(ax: Any) -> None:
-    """Draw what they say, beside the truth."""
+    """Draw the estimate from a tenth of the pairs, beside the exact value."""
     team = gs.plots.example_team(100, 256)
     gs.plots.estimate(gs.measure(team.behavior, design="bernoulli:0.1"), ax=ax)
     ax.axvline(float(gs.snd(team.behavior)), color=shade(VERMILLION), linestyle="--", label="all pairs")
-    ax.set_title("3  one number, and how sure it is")
+    ax.set_title("SND from a tenth of the pairs")
 
 
 def observations(ax: Any) -> None:
@@ -106,7 +99,6 @@ def audit(ax: Any) -> None:
 
 FIGURES: dict[str, tuple[Callable[[Any], None], float]] = {  # each with its height in inches
     "pipeline-distances": (pipeline_distances, 4.2),
-    "pipeline-graph": (pipeline_graph, 4.2),
     "pipeline-estimate": (pipeline_estimate, 4.2),
     "observations": (observations, 3.0),
     "local-knn": (local_knn, 4.0),

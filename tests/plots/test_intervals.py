@@ -16,7 +16,7 @@ def test_both_errors_are_drawn_and_explained() -> None:
     drawn = {tuple(line.get_xdata()) for line in ax.lines}
     assert {estimate.interval, estimate.asymptotic_interval, estimate.population_interval} <= drawn
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert [" ".join(text.split()[2:4]) for text in texts] == ["these observations,"] * 2 + ["others like"]
+    assert [" ".join(text.split()[2:4]) for text in texts] == ["these observations,"] * 2 + ["similar observations,"]
     assert ax.get_legend().get_title().get_text() == "95% intervals"
 
 

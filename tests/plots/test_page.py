@@ -71,7 +71,7 @@ def test_pages_show_what_the_estimate_kept(agents: int, design: str | None, pict
     assert NASTY not in page
     assert "\x1b" not in page
     assert estimate.number() in page
-    assert ("Who differs from whom" in page) == (estimate.pair_distances is not None)
+    assert ("Which agents differ" in page) == (estimate.pair_distances is not None)
 
 
 def test_the_first_card_is_the_number_with_its_uncertainty(no_plotly: None) -> None:

@@ -43,7 +43,7 @@ def test_a_sample_has_both_intervals_and_both_errors() -> None:
     assert "valid for every team" in found["guaranteed 95%"]
     assert "valid for large samples" in found["asymptotic 95%"]
     assert "standard error" in found
-    assert "for other observations like these" in found["on others 95%"]
+    assert "for other observations like these" in found["similar data 95%"]
     assert found["clusters"] == "assumes blocks of 1 row are independent; pass clusters="
     assert found["pairs used"] == "40 of 45 pairs by uniform (88.9%)"
 

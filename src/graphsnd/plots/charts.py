@@ -106,7 +106,7 @@ def contributions_chart(given: Distances, groups: Array | None) -> Any:
     look = {"marker": {"color": [colours[agent] for agent in order], "line": {"width": 0}}}
     trace = {"type": "bar", **bars, **look, "hovertemplate": "%{x}<br><b>%{y:.4g}</b><extra></extra>"}
     axis = {"type": "category", "tickangle": -90, "showgrid": False, **_ticks(bars["x"])}
-    return _figure([trace], xaxis=axis, yaxis={"title": {"text": f"mean distance  [{given.unit}]"}}, bargap=0.15)
+    return _figure([trace], xaxis=axis, yaxis={"title": {"text": "mean distance"}}, bargap=0.15)
 
 
 def graph_chart(given: Distances) -> Any:

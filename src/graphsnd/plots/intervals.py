@@ -97,9 +97,9 @@ def interval_bars(e: Estimate) -> list[tuple[str, Interval, str, float]]:
         >>> import torch, graphsnd as gs
         >>> estimate = gs.measure(gs.Deterministic(torch.randn(32, 9, 2)), design="uniform:20")
         >>> [about for about, *_ in interval_bars(estimate)]
-        ['SND on these observations, every team', 'SND on others like them, large samples']
+        ['SND on these observations, every team', 'SND on similar observations, large samples']
     """
-    here, there = f"{e.target} on these observations", f"{e.target} on others like them"
+    here, there = f"{e.target} on these observations", f"{e.target} on similar observations"
     bars = [
         (f"{here}, every team", e.interval if e.guaranteed and not e.exact else None, ESTIMATE, 1.6),
         (f"{here}, large samples", None if e.exact else e.asymptotic_interval, ESTIMATE, 6.0),

@@ -66,7 +66,7 @@ def summarise(estimate: Estimate) -> Lines:
         lines.append(("tolerance", f"{'met' if e.met else 'NOT met'}, checked {checks}"))
     if e.population_interval is not None:
         others = f"{format_interval(e, e.population_interval)}, for other observations like these"
-        lines.append((f"on others {100 * e.confidence:.4g}%", others))
+        lines.append((f"similar data {100 * e.confidence:.4g}%", others))
     lines.append(("clusters", e.clusters))
     used = f"{e.observations:,}"
     lines += [
