@@ -103,7 +103,7 @@ def train(
         raise InputError("out", "with --resume alone, without WORLD and --target", f"{world or target} too")
     if world is None and (out is None or not resume):
         raise InputError("world", "or --resume with --out", "none", "For example: graphsnd train navigation")
-    held = "" if target is None else f"-{'-'.join(_split(target))}"
+    held = "" if target is None else f"-{'-'.join(_split(target))}".replace(":", "-")
     folder = Path("runs") / f"{Path(world or '').stem}{held}" if out is None else out
     stacked = ray is not None or stack is not None or (folder / STACKS).is_dir()
     if resume:
@@ -207,7 +207,7 @@ def _parse_target(word: str) -> float | str:
     try:
         return float(word)
     except ValueError:
-        return word
+        return "unconstrained" if word == "none" else word
 
 
 def _resume_task(folder: Path, iterations: int | None, stacked: bool) -> Task:

@@ -182,7 +182,7 @@ def control_table(rows: Sequence[Row]) -> Table:
 def _control_cells(rows: Sequence[Row], target: float | None, window: int) -> tuple[str, ...]:
     seeds = _by_seed(rows)
     end = [row for run in seeds for row in run[-window:]]
-    wanted, errors = "-", ("-", "-")
+    wanted, errors = "-" if rows[-1].level is None else f"{mean(row.level for row in end):.3g}", ("-", "-")
     if target is not None:
         audits = mean(audit_error([row.audit or 0.0 for row in run], target, last=window) for run in seeds)
         tracked = mean(tracking_error([row.applied or 0.0 for row in run], target, last=window) for run in seeds)
