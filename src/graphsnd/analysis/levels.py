@@ -30,7 +30,10 @@ class Gain(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        value, low, high = round_outwards(*self, (self.high - self.low) / 6)
+        error = (self.high - self.low) / 6
+        if self.low * self.high > 0:  # digits enough to see the sign of both ends
+            error = min(error, abs(self.low), abs(self.high))
+        value, low, high = round_outwards(*self, error)
         return f"{'+' * (self.value > 0)}{value} [{low}, {high}]"
 
 
@@ -91,9 +94,12 @@ class LevelCurve:
         lines = [self.verdict]
         if self.gain and self.gain_over_unconstrained:
             lines.append(f"Best level less unconstrained: {self.gain_over_unconstrained}")
-        heads = ("level", "SND", "seeds", "reward", f"less {'level 0' if self.gain else 'unconstrained'}")
-        table = [LINE.format(*row).rstrip() for row in [heads, *self.rows()]]
+        table = [LINE.format(*row).rstrip() for row in [self.heads(), *self.rows()]]
         return "\n".join([*lines, "", *table, "* may be the best level"])
+
+    def heads(self) -> tuple[str, ...]:
+        """Return the heads of the table."""
+        return ("level", "SND", "seeds", "reward", f"less {'level 0' if self.gain else 'unconstrained'}")
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the cells of the table: level, SND, seeds, mean reward, difference; * where it may be the best."""
@@ -150,7 +156,7 @@ def level_curve(
         >>> runs = {0: [1.0, 1.1, 0.9], 0.3: [1.6, 1.4, 1.5], None: [1.2, 1.1, 1.3]}
         >>> print(level_curve(runs, runs, [0, 0.31, 0.82]))
         Diversity pays: +0.50 [0.16, 0.84] at SND 0.31
-        Best level less unconstrained: +0.30 [0.01, 0.59]
+        Best level less unconstrained: +0.300 [0.011, 0.589]
         <BLANKLINE>
         level               SND  seeds  reward                    less level 0
         0                     0      3  1.00 [0.75, 1.25]
