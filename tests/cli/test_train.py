@@ -68,16 +68,8 @@ def test_a_target_controls_and_resumes(run: Any, tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("stacked", [(), ("--stack", "2")])
 def test_several_levels_end_with_a_verdict_and_a_page(run: Any, tmp_path: Path, stacked: tuple[str, ...]) -> None:
-    words = (
-        "dispersion",
-        "--target",
-        "0,0.2,0.4,none,seek:0.1:0.5",
-        "--design",
-        "complete,matching",
-        "--seeds",
-        "0,1,2",
-    )
-    result = run(*words, *stacked, "--iterations", 3, *SMALL, "--device", "cpu", "--out", tmp_path)
+    words = ("--target", "0,0.2,0.4,none,seek:0.1:0.5", "--design", "complete,matching", "--seeds", "0,1,2")
+    result = run("dispersion", *words, *stacked, "--iterations", 3, *SMALL, "--device", "cpu", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     curves = training_curves(read_rows(tmp_path))
     assert [*curves] == ["complete", "matching"]

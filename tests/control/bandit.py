@@ -57,7 +57,6 @@ class Seeking:
     def __init__(self, runs: int, **options: Any) -> None:
         self.seek = Seek((1e-6, TOP), **options)
         self.state = self.seek.initial((runs,))
-        self.clear = np.zeros((0, runs), dtype=bool)
 
     def level(self) -> Array:
         return self.seek.level(self.state).numpy()
@@ -67,7 +66,6 @@ class Seeking:
 
     def observe(self, reward: Array) -> None:
         self.state = self.seek.observe(torch.from_numpy(reward), self.state)
-        self.clear = np.vstack([self.clear, self.seek.report(self.state).clear.numpy()])
 
 
 class Fixed:

@@ -166,9 +166,7 @@ def level_curve(
     """
     confidence = check_number("confidence", confidence, above=0, below=1)
     seed = check_integer("seed", seed, "to be an integer, at least 0", low=0)
-    asked = [None if level is None else check_number("levels", level, low=0, fix=UNCONSTRAINED) for level in levels]
-    if len(asked) < 2 or len(set(asked)) < len(asked) or not {0.0, None} & set(asked):
-        raise InputError("levels", "to be different, at least 2, with 0 (shared) or None (unconstrained)", asked)
+    asked = _check_levels(levels)
     runs = _read("rewards", rewards, asked)
     counts = (~np.isnan(runs)).sum(1)
     if not (counts > 1).any():
@@ -226,6 +224,13 @@ def _compare(runs: Array) -> tuple[Array, Array, Array]:
     variances = (squares + PRIOR * common) / (freedom + PRIOR)
     each = np.maximum(variances / counts, np.finfo(float).tiny)  # equal rewards have differences without error
     return means[..., :, None] - means[..., None, :], np.sqrt(each[..., :, None] + each[..., None, :]), variances
+
+
+def _check_levels(levels: Iterable[float | None]) -> list[float | None]:
+    asked = [None if level is None else check_number("levels", level, low=0, fix=UNCONSTRAINED) for level in levels]
+    if len(asked) < 2 or len(set(asked)) < len(asked) or not {0.0, None} & set(asked):
+        raise InputError("levels", "to be different, at least 2, with 0 (shared) or None (unconstrained)", asked)
+    return asked
 
 
 def _read(name: str, values: Any, levels: Sequence[float | None]) -> Array:

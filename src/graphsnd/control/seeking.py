@@ -18,7 +18,7 @@ STRIDE = 2  # places of a move at most, a seventh of the range
 UNIT = 20.0  # iterations, of time in the fit
 TREND, ALL = 3, 5  # coefficients of the fit: 1, t, t^2 of the trend, then z, z^2 of the level
 RIDGE = 1e-6  # weight of "every coefficient is 0", so that the fit exists before all levels were tried
-CLEAR = 7.0  # F statistic of the level's coefficients above which rewards differ by more than noise
+CLEAR = 5e-3  # p of the level's coefficients below which rewards differ by more than noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,7 @@ class SeekState(State):
     place: Tensor  # int64, of the level that is held, among PLACES
     age: Tensor  # int64, iterations at this level
     moments: Tensor  # float64 [..., 6, 6]: sums of products of 1, t, t^2, z, z^2 and the reward, fading, with t = 0 now
+    clear: Tensor  # bool, whether rewards differed between levels by more than noise so far
 
 
 class Sought(NamedTuple):
@@ -36,7 +37,7 @@ class Sought(NamedTuple):
     level: Tensor  # float64, the level that is held
     best: Tensor  # float64, the level where the fitted reward is highest
     step: Tensor  # float64, from the level that is held to the one that it moves to next, when it may
-    clear: Tensor  # bool, whether rewards differ between levels by more than noise
+    clear: Tensor  # bool, whether rewards differed between levels by more than noise so far
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,7 @@ class Seek(DiCo):
         state = super().initial(shape, device)
         zero = torch.zeros_like(state.estimate, dtype=torch.int64)
         moments = state.estimate.new_zeros(*state.estimate.shape, ALL + 1, ALL + 1)
-        return SeekState(state.estimate, state.initialized, zero, zero.clone(), moments)
+        return SeekState(state.estimate, state.initialized, zero, zero.clone(), moments, zero.bool())
 
     def level(self, state: State) -> Tensor:
         """Return the level that is held, float64."""
@@ -136,15 +137,17 @@ class Seek(DiCo):
         older = shift @ state.moments @ shift.T
         newer = (1 - 1 / self.memory) * older + row.unsqueeze(-1) * row.unsqueeze(-2)
         state = replace(state, moments=torch.where(counts[..., None, None], newer, older))
-        move = torch.where(counts, (self._fit(state)[1] - state.place).clamp(-STRIDE, STRIDE), 0)
-        return replace(state, place=state.place + move, age=torch.where(move == 0, state.age + 1, 0))
+        _, wanted, clear = self._fit(state)
+        move = torch.where(counts, (wanted - state.place).clamp(-STRIDE, STRIDE), 0)
+        age = torch.where(move == 0, state.age + 1, 0)
+        return replace(state, place=state.place + move, age=age, clear=state.clear | clear)
 
     def report(self, state: State) -> Sought:
-        """Return the level, the best one by the fit, the next step, and whether the difference is more than noise."""
+        """Return the level, the best one by the fit, the next step, and whether rewards differed by more than noise."""
         assert isinstance(state, SeekState)
-        best, wanted, clear = self._fit(state)
+        best, wanted, _ = self._fit(state)
         step = self._levels(state.place + (wanted - state.place).clamp(-STRIDE, STRIDE)) - self.level(state)
-        return Sought(self.level(state), self._levels(best), step, clear)
+        return Sought(self.level(state), self._levels(best), step, state.clear)
 
     def _fit(self, state: SeekState) -> tuple[Tensor, Tensor, Tensor]:
         """Return the places of the highest fit and of what is wanted next, and whether rewards differ by level."""
@@ -161,8 +164,9 @@ class Seek(DiCo):
         curve = fitted @ every.T
         error = ((every @ inverse) * every).sum(-1).sqrt() * variance.sqrt().unsqueeze(-1)
         shape = fitted[..., TREND:].unsqueeze(-1)
-        explained = (shape.mT @ torch.linalg.inv(inverse[..., TREND:, TREND:]) @ shape)[..., 0, 0] / (ALL - TREND)
-        clear = (freedom > 0) & (explained > CLEAR * variance)
+        explained = (shape.mT @ torch.linalg.inv(inverse[..., TREND:, TREND:]) @ shape)[..., 0, 0]
+        freedom = freedom.clamp_min(1)  # with two coefficients, the F distribution has this closed form
+        clear = (1 + explained / (freedom * variance)) ** (-freedom / 2) < CLEAR
         return curve.argmax(-1), (curve + self.explore * error).argmax(-1), clear
 
 

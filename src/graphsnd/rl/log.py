@@ -82,7 +82,7 @@ class Row:
     graph_snd_seconds: float | None = None  # of drawing the graph and the distances of its edges
     behavior_seconds: float | None = None  # all policies on all of those observations, which both need
     level: float | None = None  # that SND was held at in the rollout, where a controller seeks it
-    clear: int | None = None  # 1 where it saw rewards differ between levels by more than noise, else 0
+    clear: int | None = None  # 1 once it has seen rewards differ between levels by more than noise, else 0
     estimate: float | None = None  # the controller's, after the last step
     scale: float | None = None  # mean over the steps
     applied: float | None = None  # estimate times scale: the paper's signal, see graphsnd.control.tracking_error

@@ -56,7 +56,8 @@ class DiversityCallback(_Callback):
 
     For a group with a ``DiCoModel`` it also logs, in every iteration: ``audit``
     (SND over all pairs of the scaled policies on the batch just collected, before training, in the quantity that is
-    controlled: compare this one with the target, not ``snd_of_actions``, which is measured after a tanh), ``estimate``
+    controlled: compare this one with the target, not ``snd_of_actions``, which is measured after a tanh), ``reward``
+    (mean over the batch), ``estimate``
     (of the unscaled deviations, after training), ``scale`` (mean over training forwards), ``applied`` (their product,
     which equals the target for any constant estimate, right or wrong), ``forwards``, and the share of them that were
     ``saturated`` (the bounds clipped the scale), ``empty`` (a draw without pairs, so that all were measured) and
@@ -104,10 +105,10 @@ class DiversityCallback(_Callback):
             groups = self.experiment.group_map.items()
             self._log_total([self._log_group(batch, group, names) for group, names in groups])
         for group, model in self.models().items():
-            audit = {"audit": float(model.audit(model.gather(batch)))}  # before the level may move
+            audit = float(model.audit(model.gather(batch)))  # before the level may move
             reward = batch.get(("next", group, "reward"), None)
-            reward = batch.get(("next", "reward")) if reward is None else reward  # which all groups share
-            self._log(group, audit | model.observe(reward.mean()))
+            reward = (batch.get(("next", "reward")) if reward is None else reward).mean()  # which all groups may share
+            self._log(group, {"audit": audit, "reward": float(reward), **model.observe(reward)})
             model.tally.zero_()
 
     def on_train_end(self, training_td: TensorDictBase, group: str) -> None:
