@@ -57,7 +57,7 @@ class Studied:
         return Task(self.world, self.agents, self.options, seeds, targets, (design,), settings)
 
 
-# Unconstrained teams of ten reach an SND of 0.9 to 1 in dispersion (results/control). For the others see RULES.md.
+# Unconstrained teams of ten reach an SND of 0.9 to 1 in dispersion (results/control); for the others see RULES.md.
 STUDIED = {
     "dispersion": Studied("dispersion", 10, (0.05, 0.1, 0.2, 0.4, 0.6, 0.9), PRESETS["dispersion-10"].options),
     "simple_spread": Studied("simple_spread", 6, (0.1, 0.25, 0.5, 1.0, 2.0, 4.0), {"horizon": 25}),
