@@ -48,7 +48,7 @@ test-integrations: $(READY) $(FRAMEWORKS) $(RLLIB)/.ready ## Run what needs othe
 	@# torch.compile apart: in a process where Flax modules were traced before, it fails on a recursion of its own.
 	$(BIN)/python -m pytest -m integration tests/test_torch_modes.py
 	$(BIN)/python -m pytest src/graphsnd/integrations
-	PYTHONPATH=$(RLLIB) $(BIN)/python -m pytest -m integration -k rllib tests/integrations/test_rllib.py tests/test_examples.py tests/test_docs.py
+	PYTHONPATH=$(RLLIB) $(BIN)/python -m pytest -m integration -k rllib tests/integrations/test_rllib.py tests/integrations/test_entries.py tests/test_examples.py tests/test_docs.py
 
 $(DOCS): requirements/docs.lock $(READY)
 	$(PIP) --no-deps --require-hashes -r requirements/docs.lock
@@ -92,7 +92,7 @@ package: $(READY) ## Build wheel and sdist into dist/, check them, and check the
 bench: $(READY)  ## Measure what guards against regressions, into bench.json; NAME=speed for one question
 	$(BIN)/python -m benchmarks $(or $(NAME),all) --json $(or $(JSON),bench.json)
 
-reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper, OUT=folder, AGAIN=1, RAY=address
+reproduce: $(READY) ## Judge the paper's claims; reads what is committed, or with OUT=folder or AGAIN=1 runs it; SCALE=smoke|laptop|paper, RAY=address
 	$(BIN)/python -m paper run --scale $(or $(SCALE),laptop) $(if $(OUT),--out $(OUT)) $(if $(AGAIN),--again) $(if $(RAY),--ray $(RAY))
 
 pack: $(READY)   ## Pack this commit for a machine without the repository, as FILE=graphsnd.tgz

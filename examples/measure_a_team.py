@@ -11,9 +11,9 @@ team = [torch.nn.Sequential(torch.nn.Linear(6, 32), torch.nn.Tanh(), torch.nn.Li
 observations = torch.randn(4096, 6)
 
 
-def act(policy: torch.nn.Module, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and standard deviation of the actions."""
-    return policy(observations), torch.tensor(0.3)
+def act(policy: torch.nn.Module, observations: torch.Tensor) -> torch.distributions.Normal:
+    """Distribution of the actions."""
+    return torch.distributions.Normal(policy(observations), 0.3)
 
 
 with torch.no_grad():

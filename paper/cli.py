@@ -52,10 +52,11 @@ def run_experiments(
     undecided where the noise of a timing spans a limit. Results go to FOLDER as JSON with a figure, and all claims to
     a page. What is finished is not repeated. Ctrl-C, SIGTERM and SIGHUP stop, and the same command resumes.
 
-    On two cores all experiments take two minutes at smoke scale, which is too little for most claims, ten to thirty
-    minutes at laptop scale, and hours at paper scale. There, logs of trainings on a GPU are read from the results; a
-    machine with a GPU trains those that are missing, and with [cyan]--again[/cyan] all of them; with
-    [cyan]--ray[/cyan] the GPUs of a cluster do.
+    What is already in FOLDER is read and does not run. On two cores all experiments take two minutes at smoke scale,
+    which is too little for most claims, six to thirty minutes at laptop scale, and hours at paper scale. At the first
+    two all of them run; only the trained teams of 100 agents are read, from the committed results. Paper scale also
+    reads the logs of other trainings on a GPU, times of a GPU, and the author's tables. A machine with a GPU trains
+    what is missing, and with [cyan]--again[/cyan] all of it; with [cyan]--ray[/cyan] the GPUs of a cluster do.
     """
     chosen = _check_names(names)
     if ray is not None and scale is not Scale.PAPER:
@@ -75,8 +76,10 @@ def run_experiments(
             typer.echo(f"stopped in {name}; the same command resumes", err=True)
             raise typer.Exit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
         else:
-            there = "already there, " if path.stat().st_mtime_ns == before else ""
-            typer.echo(f"{name}: {there}took {format_duration(result.provenance['took_s'])}", err=True)
+            took = format_duration(result.provenance["took_s"])
+            did = f"nothing ran, read {path}, which took" if path.stat().st_mtime_ns == before else "ran,"
+            folders = ", ".join(dict.fromkeys("/".join(source.split("/")[:3]) for source in result.sources))
+            typer.echo(f"{name}: {did} {took}" + (f", from {folders}" if folders else ""), err=True)
     _conclude(chosen, out, scale)
     for name, message in failed.items():
         typer.echo(f"paper: {name}: {' '.join(message.split())}", err=True)

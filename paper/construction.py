@@ -194,19 +194,15 @@ def summarise(data: Data) -> dict[str, Number | None]:
         "slowest_over_metric_n500": _slowest_over(calls[LARGE], "loop"),
         "slowest_over_fused_n500": _slowest_over(calls[LARGE], "snd"),
         "ours_over_plain": Number.timed_range(over, "builders and sizes", pick=statistics.median),
-        **_compare_builders(calls, "", "builders_in_order"),
-        **_compare_builders(calls, "plain ", "plain_in_order"),
+        "plain_in_order": _count_ordered([[calls[n][f"plain {name}"].seconds for name in ORDER] for n in TABLE]),
+        **{f"plain_{name}_over_paper": _compare_builder(name, calls) for name in BUILDERS},
     }
 
 
-def _compare_builders(calls: dict[int, dict[str, Timing]], kind: str, order: str) -> dict[str, Number]:
-    """Return the times of ours (``kind`` is empty) or of the plain ones over the paper's, and whether order is kept."""
-    numbers = {order: _count_ordered([[calls[n][kind + name].seconds for name in ORDER] for n in TABLE])}
-    for name, table in PAPER_MS.items():
-        seconds = {n: calls[n][kind + name].seconds for n in table}
-        ratios = [speedup(seconds[n], [paper / 1000] * len(seconds[n]), medians=True) for n, paper in table.items()]
-        numbers[f"{kind}{name}_over_paper".replace(" ", "_")] = Number.timed_range(ratios, "sizes")
-    return numbers
+def _compare_builder(name: str, calls: dict[int, dict[str, Timing]]) -> Number:
+    """Return the times of a plain builder over the paper's."""
+    seconds = [(calls[n][f"plain {name}"].seconds, paper / 1000) for n, paper in PAPER_MS[name].items()]
+    return Number.timed_range((speedup(mine, [paper] * len(mine), medians=True) for mine, paper in seconds), "sizes")
 
 
 def _count_ordered(sizes: Sequence[Sequence[Sequence[float]]]) -> Number:

@@ -5,9 +5,8 @@ others a smaller study is trained here, with the same arms in a team of six. Div
 of a minibatch, as in the published runs. Runs at one target on a hundredth of them tell whether that is as good; they
 have a third arm, which the paper does not have and which asks four random agents at every observation.
 
-Some things need no training of fifty agents and are measured at their full size: the metric by itself, in a loop and
-fused; the edges of the graphs that training draws; what part of a published step its estimates take. A controller that
-is wrong on purpose shows what tracking error and audit can tell.
+The metric by itself needs no training of fifty agents and is timed at its full size, in a loop and fused. A controller
+that is wrong on purpose shows what tracking error and audit can tell. Beside our runs stand the author's two grids.
 """
 
 from __future__ import annotations
@@ -15,24 +14,25 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 import torch
 
+from graphsnd.designs.design import Bernoulli
 from graphsnd.rl import PRESETS, Settings, Task
 from graphsnd.rl.log import run_folder
-from paper.control import actions, calls, faulty_controllers
+from paper import dico_10
+from paper.control import actions, author, calls, faulty_controllers
 from paper.control import study as control
 from paper.control.actions import ActionDiversity
-from paper.control.calls import Edges, MetricTimes, StepShare
+from paper.control.calls import Iteration, MetricTimes
 from paper.control.faulty_controllers import DOUBLED, FaultyStudy
 from paper.control.figure import draw_study
 from paper.control.logs import gather_runs, group_by, name_sources, train_small
 from paper.control.study import REFERENCE, control_task
-from paper.dico_10 import SMALL, TINY
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.runner import Cells, Stacks
 from paper.shared.rollouts import one_thread
@@ -54,14 +54,11 @@ WHOLE: Stacks = {
     for target in TARGETS
     for run in control_task(AGENTS, (target,), (BERNOULLI, REFERENCE), (seed,), settings=FULL).runs()
 }
-# The paper's Table 7: applied SND with its standard error, and milliseconds of a call. What ours are compared with.
-PAPER_APPLIED = {
-    (BERNOULLI, 0.12): (0.12032, 1.2e-4), (BERNOULLI, 0.14): (0.140354, 7.3e-5), (BERNOULLI, 0.15): (0.150261, 1.1e-5),
-    (REFERENCE, 0.12): (0.12026, 1.0e-4), (REFERENCE, 0.14): (0.140166, 2.5e-5), (REFERENCE, 0.15): (0.150301, 1.5e-5),
-}  # fmt: skip
-PAPER_MS = {REFERENCE: 18.9, BERNOULLI: 2.0}
+PAPER_MS = {REFERENCE: 18.9, BERNOULLI: 2.0}  # of a call, Table 7
+Cell = tuple[str, float]  # an arm and a target
+BANDS = (0.03, 0.025, 0.02)  # relative distances from the target within which a cell is settled; the paper names none
 # Observations of many episodes differ little from one iteration to the next, as in the published runs.
-FAULTY = SMALL.replace(iterations=20, environments=16, minibatch=400, epochs=5, learning_rate=5e-5)
+FAULTY = dico_10.SMALL.replace(iterations=20, environments=16, minibatch=400, epochs=5, learning_rate=5e-5)
 FAULTY_AGENTS, FAULTY_TARGET = 4, 0.12
 
 
@@ -75,19 +72,17 @@ class Size:
     faulty_window: int
     loop: int  # observations in the loop over pairs
     trials: int
-    edges: tuple[int, int]  # seeds and iterations whose graphs are drawn
-    frames: int  # of the minibatch in which estimates are timed
 
 
 SIZES = {
-    Scale.SMOKE: Size(control_task(6, TARGETS, ARMS, (0,), settings=TINY), 2, TINY, 2, 200, 1, (1, 2), 2),
+    Scale.SMOKE: Size(control_task(6, TARGETS, ARMS, (0,), settings=dico_10.TINY), 2, dico_10.TINY, 2, 200, 1),
     Scale.LAPTOP: Size(
-        control_task(6, TARGETS, ARMS, (0, 1), settings=SMALL.replace(iterations=25)),
-        10, FAULTY, 10, 4096, 25, (1, 20), 16,
+        control_task(6, TARGETS, ARMS, (0, 1), settings=dico_10.SMALL.replace(iterations=25)),
+        10, FAULTY, 10, 4096, 25,
     ),
     Scale.PAPER: Size(
         control_task(AGENTS, TARGETS, tuple(NAMES), SEEDS, settings=FULL),
-        50, FAULTY.replace(iterations=60), 20, 4096 * AGENTS, 20, (1, 167), 64,
+        50, FAULTY.replace(iterations=60), 20, 4096 * AGENTS, 20,
     ),
 }  # fmt: skip
 
@@ -99,9 +94,9 @@ class Data:
     study: control.Study
     actions: tuple[ActionDiversity, ...]
     faulty: FaultyStudy
-    edges: Edges | None = None
     timed: MetricTimes | None = None
-    step: StepShare | None = None
+    iteration: Iteration | None = None  # in the runs with the paper's protocol
+    smaller: Iteration | None = None  # of ten agents
     on_gpu: MetricTimes | None = None  # the loop where the paper timed it
     twins: tuple[control.Twin, ...] = ()  # runs on all observations, and the same on some
 
@@ -113,8 +108,11 @@ def run(scale: Scale, cells: Cells) -> Outcome:
         (full, folders), (few, others) = (gather_runs(each, cells) for each in (WHOLE, ECONOMICAL))
         study = control.summarise_study(size.task, size.window, full, control.describe_protocol(size.task))
         more["twins"] = control.compare_protocols(full, few, size.window)
+        more["iteration"] = None if study.missing else calls.time_iterations(full, BERNOULLI)
+        ten, beside = gather_runs(dico_10.WHOLE, cells)
+        more["smaller"] = calls.time_iterations(ten, BERNOULLI) if ten else None
         ratios = [action for folder in folders for action in actions.read_actions(folder)]
-        earlier, sources = cells.earlier(Data), name_sources(folders + others, cells)
+        earlier, sources = cells.earlier(Data), (*name_sources(folders + others + beside, cells), "results/author")
         if torch.cuda.is_available() and (cells.again or not (earlier and earlier.on_gpu)):
             make_times = partial(calls.time_calls, **_timed(size), device=torch.device("cuda"))
             more["on_gpu"] = cells.get("timed on a GPU", _timed(size), make_times, MetricTimes)
@@ -127,7 +125,7 @@ def run(scale: Scale, cells: Cells) -> Outcome:
         with one_thread():
             ratios = cells.get("actions", size.task.to_dict(), make, list[ActionDiversity])
         sources = name_sources(folders, cells)
-    data = replace(Data(study, tuple(ratios), *_measure_beside(scale, size, cells)), **more)
+    data = Data(study, tuple(ratios), *_measure_beside(scale, size, cells), **more)
     return Outcome(data, summarise(data, scale), study.seeds, sources)
 
 
@@ -137,23 +135,14 @@ def _timed(size: Size) -> dict[str, Any]:
 
 
 def _measure_beside(scale: Scale, size: Size, cells: Cells) -> tuple[Any, ...]:
-    """Cells that are measured here at every scale: faulty controllers, edges, times, and the share of a step."""
+    """Cells that are measured here at every scale: faulty controllers and times."""
     about: dict[str, Any] = {"agents": FAULTY_AGENTS, "target": FAULTY_TARGET, "window": size.faulty_window}
     make = partial(faulty_controllers.run_faulty_study, settings=size.faulty, **about)
     faulty = cells.get("faulty", {**about, **asdict(size.faulty)}, make, FaultyStudy)
     if scale is Scale.SMOKE:
         return (faulty,)
-    seeds, iterations = size.edges
-    edges: dict[str, Any] = {"agents": AGENTS, "p": P, "seeds": list(range(seeds)), "iterations": iterations}
-    edges["steps"] = PUBLISHED.optimiser_steps
     timed = _timed(size)
-    step = {"agents": AGENTS, "frames": size.frames, "steps": 4}
-    return (
-        faulty,
-        cells.get("edges", edges, partial(calls.count_edges, **edges), Edges),
-        cells.get("timed", timed, partial(calls.time_calls, **timed), MetricTimes),
-        cells.get("step", step, partial(calls.measure_step, **step), StepShare),
-    )
+    return faulty, cells.get("timed", timed, partial(calls.time_calls, **timed), MetricTimes)
 
 
 def summarise(data: Data, scale: Scale) -> dict[str, Number | None]:
@@ -164,13 +153,26 @@ def summarise(data: Data, scale: Scale) -> dict[str, Number | None]:
     kind = f"reads {data.faulty.factor:g} times what is there, {data.faulty.agents} agents"
     return {
         **control.mention_protocol(grid, study, AGENTS),
-        **_costs(data, in_training=scale is Scale.PAPER),
+        **_costs(data),
         "rollout_difference": compare_starts(both),
         "shortcut_reward_difference": control.average_twins(data.twins),
         "shortcut_audit_difference": control.average_twins(data.twins, "audit_error"),
         "wrong_estimator_tracking_error": Number(wrong.tracking_error, kind=kind),
         "wrong_estimator_audit_error": Number(wrong.audit_error, kind=kind),
-        "published_metric_share": Number(calls.published_share(), kind="from the paper's times"),
+        **(pool(both) if scale is Scale.PAPER and grid else {}),
+    }
+
+
+def pool(runs: Sequence[control.RunSummary]) -> dict[str, Number | None]:
+    """Return our grid beside the author's two, and what all three tell together, each grid with seeds of its own."""
+    first, second = author.read_grids()
+    every: list[control.Rewarded] = [*runs, *first, *second]
+    return {
+        "second_grid_reward": control.compare_seeds(second, BERNOULLI),
+        "pooled_reward": control.compare_seeds(every, BERNOULLI),
+        "pooled_smallest_step": find_smallest_step(every),
+        **author.compare_values(runs, (first, second)),
+        **author.time_iterations(second),
     }
 
 
@@ -178,8 +180,9 @@ def compare_arms(study: control.Study) -> dict[str, Number]:
     """Return what the logs of the paper's two arms tell."""
     both = [run for run in study.runs if run.arm in NAMES]
     cells = control.group_arms(both)
-    gap = {"smallest_tracking_gap": find_smallest_gap(both)}
-    return {**_errors(cells), **gap, **_applied(both), **_settling(study), **_rewards(cells), **_pairs(both)}
+    gap = _pick_least(_match(both, "tracking_error"))
+    steps = {"smallest_tracking_gap": gap, "smallest_reward_step": find_smallest_step(both)}
+    return {**_errors(cells), **steps, "settling_iteration": _settle(study), **_rewards(cells), **_pairs(both)}
 
 
 def _errors(cells: Sequence[control.ArmSummary]) -> dict[str, Number]:
@@ -191,80 +194,74 @@ def _errors(cells: Sequence[control.ArmSummary]) -> dict[str, Number]:
         numbers[f"largest_audit_error_{name}"] = Number.range([cell.mean("audit_error") for cell in mine], what)
     absolute = [cell.mean("absolute_audit_error") for cell in cells if cell.arm == BERNOULLI]
     apart = [cell.mean("audit_minus_applied") for cell in cells]
+    # Table 7 has the mean of the applied signal and its standard error over seeds.
+    off = [abs(cell.mean("applied") / cell.target - 1) for cell in cells]
+    sem = [control.standard_error([run.applied for run in cell.runs]) for cell in cells]
+    if known := [error for error in sem if error]:
+        numbers["applied_largest_sem"] = Number.range(known)
     return numbers | {
+        "applied_off_target": Number.range(off),
         "largest_absolute_audit_error_bernoulli": Number.range(absolute, what),
         "largest_audit_minus_applied": Number.range([abs(value) for value in apart]),
         "smallest_audit_minus_applied": Number.range(apart, pick=min),
     }
 
 
-def find_smallest_gap(runs: Sequence[control.RunSummary]) -> Number:
-    """Return by how much more Bernoulli is off its target than full, at the target where that is least."""
-    errors = {(run.arm, run.target, run.seed): run.tracking_error or 0.0 for run in runs}
-    sparse = group_by((key for key in errors if key[0] == BERNOULLI), lambda key: key[1])
-    gaps = [control.pair([errors[key] - errors[(REFERENCE, *key[1:])] for key in mine]) for mine in sparse.values()]
-    least = min(gaps, key=lambda gap: gap.mean)
-    kind = f"least of {len(gaps)} targets"
-    if least.interval is None:
-        return Number(least.mean, kind=kind)
-    return replace(least.interval, kind=f"{kind}, 95% t interval, {len(least.differences)} seeds")
+def _pair(runs: Sequence[control.Rewarded], field: str, cell: Cell, other: Cell) -> control.Paired:
+    """Compare a cell with another one, seed by seed."""
+    values = {(run.arm, run.target, run.seed): getattr(run, field) for run in runs}
+    return control.pair([value - values[(*other, key[2])] for key, value in values.items() if key[:2] == cell])
 
 
-def _applied(runs: Sequence[control.RunSummary]) -> dict[str, Number]:
-    """The applied signal as the paper's Table 7 has it: mean and standard error over seeds."""
-    groups = group_by(runs, lambda run: (run.arm, run.target)).items()
-    cells = {key: [run.applied for run in mine] for key, mine in groups if key[1] is not None}
-    off = [abs(statistics.fmean(values) / target - 1) for (_, target), values in cells.items() if target]
-    numbers = {"applied_off_target": Number.range(off)}
-    errors = {key: control.standard_error(values) for key, values in cells.items()}
-    if all(errors.values()):
-        numbers["applied_largest_sem"] = Number.range(error for error in errors.values() if error)
-        z = [
-            abs(statistics.fmean(cells[key]) - paper) / math.hypot(sem, errors[key] or 0.0)
-            for key, (paper, sem) in PAPER_APPLIED.items()
-        ]
-        numbers["applied_largest_z"] = Number.range(z)
-    return numbers
+def _match(runs: Sequence[control.Rewarded], field: str) -> dict[str, control.Paired]:
+    """Compare Bernoulli with full at every target."""
+    targets = sorted({run.target for run in runs if run.target is not None})
+    return {f"target {one:g}": _pair(runs, field, (BERNOULLI, one), (REFERENCE, one)) for one in targets}
 
 
-def _settling(study: control.Study) -> dict[str, Number]:
-    """A cell that is outside at the end counts as one that settles after it."""
-    after = study.iterations + 1
+def _pick_least(pairs: Mapping[str, control.Paired]) -> Number:
+    """Return the pair with the least mean, with its interval where there is one."""
+    name, least = min(pairs.items(), key=lambda item: item[1].mean)
+    number = least.interval or Number(least.mean)
+    return replace(number, kind=f"least of {len(pairs)}, {name}; {number.kind}")
+
+
+def find_smallest_step(runs: Sequence[control.Rewarded]) -> Number:
+    """Return the least growth of reward from a target to the next, of both arms, with its interval over seeds."""
+    steps = {
+        f"{NAMES[arm]}, {before:g} to {after:g}": _pair(runs, "reward", (arm, after), (arm, before))
+        for arm in NAMES
+        for before, after in itertools.pairwise(sorted({run.target for run in runs if run.target is not None}))
+    }
+    return _pick_least(steps)
+
+
+def _settle(study: control.Study) -> Number:
+    """Return when the slowest cell is settled, in the middle band, and in the widest and the narrowest."""
+    after = study.iterations + 1  # counts for a cell that is outside at the end
+    curves = [curve for curve in study.curves if curve.arm in NAMES]
     # Iterations count from 1, so `or` stands for None alone.
-    settled = [control.find_settling(curve) or after for curve in study.curves if curve.arm in NAMES]
-    slowest = Number.range(settled)
-    kind = f"{slowest.kind}{'; not within the run' * (max(settled) == after)}"
-    return {"settling_iteration": replace(slowest, kind=kind)}
+    slowest = [max(control.find_settling(curve, band) or after for curve in curves) for band in BANDS]
+    kind = f"slowest of {len(curves)} cells; within {', '.join(f'{band:.1%}' for band in BANDS)}: {slowest}"
+    return Number(slowest[1], slowest[0], slowest[2], kind=kind)
 
 
 def _rewards(cells: Sequence[control.ArmSummary]) -> dict[str, Number]:
-    numbers, steps = {}, []
+    numbers, rewards = {}, {}
     for cell in cells:
-        name, error, reward = f"reward_{NAMES[cell.arm]}_{round(100 * cell.target):03}", cell.reward_sem, _reward(cell)
+        name, error = f"reward_{NAMES[cell.arm]}_{round(100 * cell.target):03}", cell.reward_sem
         kind = f"one standard error either way, {cell.seeds} seeds"
+        rewards[cell.arm, cell.target] = reward = cell.mean("reward")
         numbers[name] = Number(reward) if error is None else Number.around(reward, error, kind)
-    for arm in NAMES:
-        ordered = sorted((cell for cell in cells if cell.arm == arm), key=lambda cell: cell.target)
-        steps += [_reward(after) - _reward(before) for before, after in itertools.pairwise(ordered)]
-    numbers["smallest_reward_step"] = Number.range(steps, "steps", pick=min)
     # Rewards of a tiny run may be 0.
-    pairs = [(_reward(sparse), _reward(full)) for sparse, full in _match(cells)]
+    pairs = [(reward, rewards[REFERENCE, target]) for (arm, target), reward in rewards.items() if arm == BERNOULLI]
     gaps = [abs(sparse / full - 1) for sparse, full in pairs if sparse and full]
-    grown = [abs(full.reward_growth) for _, full in _match(cells) if full.reward_growth is not None and _reward(full)]
-    for name, values in (("largest_reward_gap", gaps), ("late_reward_growth", grown)):
+    halves = [run.reward_halves for cell in cells if cell.arm == REFERENCE for run in cell.runs]
+    grown = [abs(late / early - 1) for early, late in halves if early]
+    for name, values, what in (("largest_reward_gap", gaps, "targets"), ("late_reward_growth", grown, "runs")):
         if values:
-            numbers[name] = Number.range(values, "targets")
+            numbers[name] = Number.range(values, what)
     return numbers
-
-
-def _reward(cell: control.ArmSummary) -> float:
-    return cell.mean("reward")
-
-
-def _match(cells: Sequence[control.ArmSummary]) -> list[tuple[control.ArmSummary, control.ArmSummary]]:
-    """Bernoulli and full at every target."""
-    full = {cell.target: cell for cell in cells if cell.arm == REFERENCE}
-    return [(cell, full[cell.target]) for cell in cells if cell.arm == BERNOULLI]
 
 
 def _pairs(runs: Sequence[control.RunSummary]) -> dict[str, Number]:
@@ -280,16 +277,19 @@ def _pairs(runs: Sequence[control.RunSummary]) -> dict[str, Number]:
         numbers["sign_test_p"] = Number(paired.sign_p, kind=f"exact, two-sided, {kind}")
     spread = _spread_between_seeds(runs)
     if spread:
-        numbers["difference_over_seed_sd"] = Number(abs(paired.mean) / spread, kind="pooled over arms and targets")
+        apart = [one.interval for one in _match(runs, "reward").values() if one.interval]
+        largest = max(apart, key=lambda one: abs(one.value))
+        value, low, high = (end / spread for end in (largest.value, largest.low or 0.0, largest.high or 0.0))
+        kind = f"largest of {len(apart)} targets; {largest.kind}"
+        numbers["difference_over_seed_sd"] = Number(value, low, high, kind=kind)
     return numbers
 
 
 def _spread_between_seeds(runs: Sequence[control.RunSummary]) -> float | None:
-    """Standard deviation of reward between seeds, pooled over arms and targets by degrees of freedom."""
-    cells = [[run.reward for run in cell] for cell in group_by(runs, lambda run: (run.arm, run.target)).values()]
-    freedom = sum(len(values) - 1 for values in cells)
-    squares = sum(statistics.variance(values) * (len(values) - 1) for values in cells if len(values) > 1)
-    return math.sqrt(squares / freedom) if freedom else None
+    """Standard deviation of reward between seeds, pooled over arms and targets, which have the same seeds."""
+    cells = group_by(runs, lambda run: (run.arm, run.target)).values()
+    variances = [statistics.variance([run.reward for run in cell]) for cell in cells if len(cell) > 1]
+    return math.sqrt(statistics.fmean(variances)) if variances else None
 
 
 def compare_starts(runs: Sequence[control.RunSummary]) -> Number | None:
@@ -312,26 +312,22 @@ def _actions(measured: Sequence[ActionDiversity]) -> dict[str, Number]:
     return {"environment_over_controlled": Number.range(ratios, "teams", pick=statistics.fmean)} if ratios else {}
 
 
-def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
-    if data.edges is None or data.timed is None or data.step is None:
-        return {}
-    edges, step = data.edges, data.step
-    low, high = sorted((step.share, step.arithmetic))
-    kind = "measured on a CPU, and counted in multiplications"
-    loop = calls.compute_speedups(data.timed.loop)[BERNOULLI]
-    numbers = {
-        "mean_edges": Number.around(edges.mean, 2.58 * edges.sem, f"99% interval, {edges.graphs:,} graphs"),
-        "loop_metric_speedup": loop,
-        "estimate_share": Number(step.share, low, high, kind=kind),
-    }
+def _costs(data: Data) -> dict[str, Number]:
+    shares = {"mean_edges": Bernoulli(P).pairs(AGENTS), "arithmetic_share": calls.arithmetic_share(AGENTS)}
+    numbers = {name: Number(value) for name, value in shares.items()}
+    if data.timed is not None:
+        for way, times in (("loop", data.timed.loop), ("fused", data.timed.fused)):
+            numbers[f"{way}_metric_speedup"] = calls.compute_speedups(times)[BERNOULLI]
+    if (one := data.iteration) is not None:
+        kind = "median over iterations and runs, one estimate a step"
+        numbers["iteration_seconds"] = Number(one.seconds, unit="s", kind=kind)
+        numbers["estimate_share"] = Number(one.estimates, kind=kind)
+        numbers["fused_metric_speedup"] = Number(one.metric_speedup, unit="x", kind=kind)
+    if data.iteration is not None and data.smaller is not None:
+        numbers["metric_share_growth"] = Number(data.iteration.metric / data.smaller.metric, unit="x", kind="medians")
     if data.on_gpu is not None:
         over = [data.on_gpu.loop[arm].number(1000).value / paper for arm, paper in PAPER_MS.items()]
         numbers["loop_time_over_paper"] = Number.range(over, "calls, full and Bernoulli", unit="x")
-    trained = list(data.study.metric_speedups.get(BERNOULLI, {}).values())
-    if in_training and trained:
-        numbers["fused_metric_speedup"] = Number.range(trained, "targets", pick=statistics.median, unit="x")
-    elif not in_training:
-        numbers["fused_metric_speedup"] = calls.compute_speedups(data.timed.fused)[BERNOULLI]
     return numbers
 
 

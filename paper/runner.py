@@ -28,7 +28,7 @@ from benchmarks.provenance import collect_provenance, find_commit, verify_commit
 from graphsnd.errors import InputError
 from graphsnd.files import hold_lock, parse_json, read_json, remove_parts, write_whole
 from graphsnd.plots.style import png_bytes
-from graphsnd.plots.training import describe_grid
+from graphsnd.plots.training_tables import describe_grid
 from graphsnd.rl import Task, Trainer, train
 from graphsnd.rl.checkpoint import has_checkpoint, load_checkpoint
 from graphsnd.rl.grid import Stack, connect, run_stacks

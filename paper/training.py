@@ -305,7 +305,6 @@ def _trial_numbers(trials: Sequence[TrialRow]) -> dict[str, Number]:
         "final_snd_clipped": Number(rows[-1].own_snd, kind=f"at iteration {rows[-1].iteration}"),
         "final_snd_clipped_alone": Number(alone[-1].own_snd, kind=f"at iteration {alone[-1].iteration}"),
         "matched_snd_clipped": Number(same.own_snd, kind=kind),
-        "matched_reward_clipped": Number(same.reward, kind=kind),
     }
 
 

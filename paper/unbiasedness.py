@@ -191,7 +191,7 @@ def summarise(data: Data) -> dict[str, Number | None]:
     cells = [cell for team in data.teams for cell in team.cells]
     scores = [abs(z) for team in data.synthetic for z in team.z]
     return {
-        "covering_cells": Number(sum(abs(cell.z) <= Z95 for cell in cells)),
+        "covering_cells": Number(sum(abs(cell.z) <= Z95 for cell in cells), kind=f"of {len(cells)} cells"),
         "largest_z": Number.range(abs(cell.z) for cell in cells),
         "variance_times_p_ratio": _variance_times_p(cells),
         "enumerated_bias": Number(max(team.enumerated_bias for team in data.teams)),

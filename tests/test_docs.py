@@ -142,7 +142,10 @@ def names_of_checkpoints(_: pytest.MonkeyPatch) -> dict[str, Any]:
         network = nn.Sequential(nn.Linear(18, 32), nn.Tanh(), nn.Linear(32, 5))
         torch.save({f"net.{key}": value for key, value in network.state_dict().items()}, f"ckpts/{name}.pt")
     numpy.savez("obs.npz", observations=torch.randn(20, 18).numpy())
-    return {"observations": torch.randn(20, 18)}
+    for name, middle in (("agent", nn.GRUCell), ("agent_flat", nn.Linear)):  # as EPyMARL names its layers
+        layers = {"fc1": nn.Linear(23, 8), "rnn": middle(8, 8), "fc2": nn.Linear(8, 6)}
+        torch.save(nn.ModuleDict(layers).state_dict(), f"{name}.th")
+    return {"observations": torch.randn(20, 18), "inputs": torch.randn(7, 4, 23)}
 
 
 def names_of_benchmarl(patch: pytest.MonkeyPatch) -> dict[str, Any]:

@@ -12,6 +12,10 @@ def measure(policies: list[torch.nn.Module], observations: torch.Tensor) -> gs.E
     """Measure modules exactly, and from a sample."""
     exact: gs.Estimate = gs.measure(policies, observations)
     sampled = gs.measure(policies, observations, design="uniform:3", seed=1)
+    named = gs.measure(policies, observations, outputs="logits", distance="hellinger")
+    shared = gs.measure(gs.Team.shared(policies[0], agents=2, columns=slice(2)), observations)
+    assert named.agents == len(policies)
+    assert shared.agents == 2
     low, high = sampled.interval
     assert low <= float(exact) <= high
     return exact

@@ -9,7 +9,7 @@ from itertools import product
 
 from graphsnd.analysis.levels import Gain, LevelCurve
 from graphsnd.control import audit_error
-from graphsnd.plots.training import training_curves
+from graphsnd.plots.training_tables import training_curves
 from graphsnd.rl.log import Row
 from paper.beyond.tasks import ALL, LARGE, STUDIED, TENTH, Studied
 from paper.control.logs import History, split_runs

@@ -1,4 +1,4 @@
-"""The metric of a controller by itself: in a loop over pairs, in fused kernels, and as a share of a step of learning.
+"""The metric of a controller by itself: in a loop over pairs, in fused kernels, and as a share of an iteration.
 
 The published runs time the metric alone and call it twice in every optimiser step: once for PPO's loss, once for the
 loss that keeps means in the box. Each time all N networks answer the observations of all N agents first, which that
@@ -8,28 +8,28 @@ timer leaves out.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import truediv
 
 import torch
 from torch import Tensor
 
 from benchmarks.timing import Clock
 from graphsnd.control.measurement import measure_points
-from graphsnd.designs.design import Bernoulli, parse
+from graphsnd.designs.design import parse
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
-from graphsnd.rl.dico import GRAPHS
 from graphsnd.rl.streams import hashed
-from paper.control.study import PUBLISHED, REFERENCE, control_task
+from paper.control.logs import History
+from paper.control.study import REFERENCE
 from paper.experiment import Number
 from paper.shared.calls import Answers, all_pairs, distance, loop_call, loop_mean
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import CPU, Timing, speedup, take_turns
 
 ACTIONS, CALLS_PER_STEP = 2, 2
-PUBLISHED_CALL, PUBLISHED_ITERATION = 0.0189, 52.4  # seconds, full SND, n = 50
 POINTS_SEED, LEAST = 5, 21
 
 
@@ -42,23 +42,13 @@ class MetricTimes:
 
 
 @dataclass(frozen=True)
-class Edges:
-    """Edges of the graphs that training draws."""
+class Iteration:
+    """What an iteration with full SND takes in training, medians over iterations and runs."""
 
-    mean: float
-    sem: float  # standard error of the mean
-    graphs: int
-
-
-@dataclass(frozen=True)
-class StepShare:
-    """What part of an optimiser step goes into its two estimates."""
-
-    networks: float  # seconds of one estimate
-    distances: float
-    learning: float  # seconds of the rest of a step
-    share: float
-    arithmetic: float  # the share counted in multiplications
+    seconds: float
+    estimates: float  # share that goes into them: all networks on everybody's observations, and the distances
+    metric: float  # share of graphs and distances alone
+    metric_speedup: float  # seconds for graphs and distances over those of a sparse arm
 
 
 def time_calls(
@@ -93,63 +83,21 @@ def compute_speedups(times: dict[str, Timing]) -> dict[str, Number]:
     return {arm: speedup(full, call.seconds, medians=True) for arm, call in times.items() if arm != REFERENCE}
 
 
-def count_edges(agents: int, p: float, *, seeds: Sequence[int], iterations: int, steps: int) -> Edges:
-    """Count edges of the Bernoulli graphs that training draws: the same seeds give the same graphs.
+def time_iterations(histories: Iterable[History], arm: str) -> Iteration:
+    """Return the times of iterations in training, from the logs of runs that were trained one by one.
 
     Args:
-        agents: Size of the team.
-        p: Probability of a pair.
-        seeds: Of the runs.
-        iterations: Of a run, from 1.
-        steps: Optimiser steps of an iteration, a graph each.
+        histories: Of full SND and of an arm.
+        arm: The other one.
     """
-    design, counts = Bernoulli(p), []
-    for seed in seeds:
-        for iteration in range(1, iterations + 1):
-            generator = hashed(seed, GRAPHS, iteration)
-            for _ in range(steps):
-                # A controller measures all pairs when a draw is empty; as a graph it has no edge.
-                counts.append(design.draw(agents, generator).m)
-    error = statistics.stdev(counts) / len(counts) ** 0.5
-    return Edges(statistics.fmean(counts), error, len(counts))
-
-
-def published_share() -> float:
-    """Return the share of the metric in an iteration, from the paper's own times and the calls of its protocol.
-
-    Example:
-        >>> round(published_share(), 3)
-        0.097
-    """
-    calls = CALLS_PER_STEP * PUBLISHED.replace(environments=120).optimiser_steps
-    return calls * PUBLISHED_CALL / PUBLISHED_ITERATION
-
-
-def measure_step(agents: int, frames: int, *, steps: int) -> StepShare:
-    """Measure what part of a step of the published protocol goes into its two estimates, networks included.
-
-    All observations of a minibatch are shown to all networks, as published, with fused distances. Both parts grow with
-    the number of frames, so a few are enough. Learning is this library's, which leaves out the backward pass of the
-    third loss where nothing overflows; the arithmetic, which counts it, is given beside.
-
-    Args:
-        agents: Size of the team.
-        frames: Of a minibatch, at least 2.
-        steps: Over which times are added up, after as many to warm up.
-    """
-    settings = PUBLISHED.replace(
-        environments=frames // 2, steps=2, minibatch=frames, epochs=steps, observations=frames * agents,
-        audit_observations=agents,
-    )  # fmt: skip
-    with one_thread():
-        trainer = control_task(agents, (0.12,), settings=settings).make_trainer()
-        trainer.step()
-        row = trainer.step()[0]
-    seconds = (row.policy_seconds or 0.0, row.distance_seconds or 0.0, row.update_seconds)
-    networks, distances, learning = (each / steps for each in seconds)
-    estimates = CALLS_PER_STEP * (networks + distances)
-    share = estimates / (estimates + learning)
-    return StepShare(networks, distances, learning, share, arithmetic_share(agents))
+    rows = {name: [row for one in histories if one.run.arm == name for row in one.rows] for name in (REFERENCE, arm)}
+    metric = {name: [row.distance_seconds or 0.0 for row in mine] for name, mine in rows.items()}
+    spent = [(row.policy_seconds or 0.0) + (row.distance_seconds or 0.0) for row in rows[REFERENCE]]
+    rest = [row.rollout_seconds + row.update_seconds + (row.audit_seconds or 0.0) for row in rows[REFERENCE]]
+    whole = [sum(parts) for parts in zip(spent, rest, strict=True)]
+    estimates, share = (statistics.median(map(truediv, part, whole)) for part in (spent, metric[REFERENCE]))
+    full, sparse = (statistics.median(metric[name]) for name in (REFERENCE, arm))
+    return Iteration(statistics.median(whole), estimates, share, full / sparse)
 
 
 def arithmetic_share(agents: int) -> float:

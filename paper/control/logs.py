@@ -1,14 +1,7 @@
-"""Logs of controlled training from several folders, run by run, and which runs of a study are not there.
-
-Runs are trained together, and an arm's estimates are timed for all runs of that arm; a run is charged its equal share.
-Medians over iterations, because the first ones compile and other work disturbs some; then medians over runs, as in the
-paper.
-"""
+"""Logs of controlled training from several folders, run by run, and which runs of a study are not there."""
 
 from __future__ import annotations
 
-import statistics
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,25 +22,17 @@ class History:
 
     run: Run
     rows: list[Row]  # by iteration
-    alike: int  # runs of the same arm that were trained together with it, itself included
 
     @property
     def iterations(self) -> int:
         """That are done."""
         return self.rows[-1].iteration
 
-    @property
-    def metric_seconds(self) -> float:
-        """Seconds of an iteration of this run for the distances of its estimates, median over iterations."""
-        return statistics.median(row.distance_seconds or 0.0 for row in self.rows) / self.alike
-
 
 def split_runs(rows: Iterable[Row]) -> list[History]:
     """Return the runs of one training from the rows of its log."""
     runs = group_by(rows, lambda row: Run(row.arm or "", row.target, row.seed))
-    arms = Counter(run.arm for run in runs)
-    ordered = {run: sorted(mine, key=lambda row: row.iteration) for run, mine in runs.items()}
-    return [History(run, mine, arms[run.arm]) for run, mine in ordered.items()]
+    return [History(run, sorted(mine, key=lambda row: row.iteration)) for run, mine in runs.items()]
 
 
 def gather_runs(stacks: Stacks, cells: Cells) -> tuple[list[History], list[Path]]:

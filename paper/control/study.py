@@ -30,17 +30,22 @@ from paper.experiment import Number
 
 REFERENCE = "complete"  # the arm that the others are compared with
 PUBLISHED = PRESETS["dispersion-10"].settings  # of the study with 10 agents; with 50 it had 120 environments
-SETTLED = 0.02  # relative distance from the target that counts as being there
 
 
 @dataclass(frozen=True)
-class RunSummary:
-    """A run in its last iterations; errors are None where there is no target."""
+class Rewarded:
+    """What a run was, and what it earned in its last iterations."""
 
     arm: str
     target: float | None
     seed: int
     reward: float
+
+
+@dataclass(frozen=True)
+class RunSummary(Rewarded):
+    """A run in its last iterations; errors are None where there is no target."""
+
     reward_halves: tuple[float, float]  # of the window; the first half is longer where it is odd
     applied: float
     audit: float
@@ -71,12 +76,6 @@ class ArmSummary:
         """Standard error of the mean reward; None for one seed."""
         return standard_error([run.reward for run in self.runs])
 
-    @property
-    def reward_growth(self) -> float | None:
-        """Growth of the reward from the first half of the window to the second; None where it was 0."""
-        first, second = (statistics.fmean(run.reward_halves[half] for run in self.runs) for half in (0, 1))
-        return second / first - 1 if first else None
-
     def mean(self, name: str) -> float:
         """Return the mean of a field over seeds."""
         return statistics.fmean(getattr(run, name) for run in self.runs)
@@ -103,7 +102,6 @@ class Twin:
     iteration: int  # the last that counts
     reward: float
     audit_error: float | None  # None where there is no target
-    tracking_error: float | None
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,6 @@ class Study:
     wanted: int  # runs of the whole study
     missing: tuple[str, ...]  # runs that are not there, or not to their end
     runs: tuple[RunSummary, ...]
-    metric_speedups: dict[str, dict[str, float]]  # by arm and target, see :func:`metric_speedups`
     curves: tuple[Curve, ...]
     departures: str = ""  # what the runs did otherwise than the paper's, in words
 
@@ -191,7 +188,6 @@ def summarise_study(task: Task, window: int, histories: Sequence[History], depar
         fix = "Run another scale, fetch the results/ of the repository, or use a machine with a GPU."
         raise InputError("results", "with logs of controlled training", "none", fix)
     done = [history for history in histories if history.iterations >= task.settings.iterations]
-    arms = dict.fromkeys(history.run.arm for history in done)
     return Study(
         agents=task.agents or 0,
         iterations=task.settings.iterations,
@@ -199,7 +195,6 @@ def summarise_study(task: Task, window: int, histories: Sequence[History], depar
         wanted=len(task.runs()),
         missing=tuple(list_missing(histories, task)),
         runs=tuple(summarise_run(history, window) for history in done),
-        metric_speedups={arm: metric_speedups(done, arm) for arm in arms if arm != REFERENCE},
         curves=tuple(make_curves(done)),
         departures=departures,
     )
@@ -232,9 +227,8 @@ def compare_protocols(full: Sequence[History], economical: Sequence[History], wi
             continue
         common = min(history.iterations, other.iterations)
         mine, its = (summarise_run(replace(one, rows=one.rows[:common]), window) for one in (history, other))
-        errors = ("audit_error", "tracking_error")
-        less = [None if run.target is None else getattr(mine, name) - getattr(its, name) for name in errors]
-        twins.append(Twin(run.arm, run.target, run.seed, common, mine.reward - its.reward, *less))
+        less = mine.audit_error - its.audit_error if mine.audit_error and its.audit_error else None
+        twins.append(Twin(run.arm, run.target, run.seed, common, mine.reward - its.reward, less))
     return tuple(twins)
 
 
@@ -287,7 +281,7 @@ def standard_error(values: Sequence[float]) -> float | None:
     return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
 
 
-def compare_rewards(runs: Sequence[RunSummary], arm: str) -> Paired | None:
+def compare_rewards(runs: Sequence[Rewarded], arm: str) -> Paired | None:
     """Return rewards of an arm less those with all pairs; None without a pair.
 
     A run without a target is compared with those of all targets of its seed.
@@ -298,7 +292,7 @@ def compare_rewards(runs: Sequence[RunSummary], arm: str) -> Paired | None:
     return pair(differences) if differences else None
 
 
-def compare_seeds(runs: Sequence[RunSummary], arm: str) -> Number | None:
+def compare_seeds(runs: Sequence[Rewarded], arm: str) -> Number | None:
     """Return the mean of :func:`compare_rewards` with its 95% t interval over seeds; None for fewer than two.
 
     Cells of one seed share networks and episodes: only seeds are independent.
@@ -344,7 +338,7 @@ def mention_protocol(numbers: dict[str, Number], study: Study, agents: int) -> d
     return {name: replace(number, kind=f"{number.kind}{text}") for name, number in numbers.items()}
 
 
-def find_settling(curve: Curve, within: float = SETTLED) -> int | None:
+def find_settling(curve: Curve, within: float) -> int | None:
     """Return the first iteration from which the applied signal, mean over seeds, stays near the target.
 
     Args:
@@ -374,17 +368,3 @@ def make_curves(histories: Sequence[History]) -> list[Curve]:
             bands.append(Band(*([float(f"{value:.{digits}g}") for value in part] for part, digits in parts)))
         curves.append(Curve(arm, target, [row.iteration for row in mine[0].rows[:common]], *bands))
     return curves
-
-
-def metric_speedups(histories: Sequence[History], arm: str) -> dict[str, float]:
-    """Return the metric's time over all pairs divided by that of an arm, for every target: ratio of medians over runs.
-
-    Targets at which one of the arms is missing, or took no time that was seen, are left out.
-    """
-    ratios = {}
-    for target, runs in group_by(histories, lambda history: history.run.target).items():
-        sides = ([history for history in runs if history.run.arm == name] for name in (REFERENCE, arm))
-        full, mine = (statistics.median([one.metric_seconds for one in side] or [0.0]) for side in sides)
-        if target is not None and min(full, mine) > 0:
-            ratios[f"{target:g}"] = full / mine
-    return ratios

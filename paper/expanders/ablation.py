@@ -1,8 +1,8 @@
 r"""The ablation of graph families as an experiment: sizes, degrees and teams in cells that survive being stopped.
 
-Three kinds of teams see the same graphs: fresh and trained policies (the 100 agents of the committed training) on
-shared observations, which is equation (1), and fresh ones each on observations of its own, which is what the paper's
-code compares. Trained policies are shown what they saw in their world.
+Fresh and trained policies (the 100 agents of the committed training) see the same graphs, both on shared observations,
+which is equation (1), and each policy on observations of its own, which is what the paper's code compares. On shared
+observations trained policies are shown what they saw in their world, on their own uniform noise, as in the paper.
 
 Forwarding indices do not depend on the team, so each drawn graph is routed once. A search that reaches its time limit
 leaves certified bounds that are wider, and on another machine may leave others.
@@ -10,7 +10,6 @@ leaves certified bounds that are wider, and on another machine may leave others.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -44,7 +43,7 @@ from paper.training import COMMITTED, ROLLOUT_SEED, STACKS, fingerprint, last_te
 
 TRAINED_AGENTS = 100
 DIGITS = 7  # of the values that are published with the result; numbers are computed before
-POLICY_SEED, OBSERVATION_SEED, OBSERVATIONS = 42, 43, 4096
+POLICY_SEED, OBSERVATION_SEED, NOISE_SEED, OBSERVATIONS = 42, 43, 44, 4096
 FEATURES, HIDDEN, ACTIONS = 18, 64, 2
 HEAD_GAIN = 0.01  # of a fresh PPO actor
 
@@ -74,15 +73,18 @@ def initial_team(n: int, *, observations: int = OBSERVATIONS, own: bool = False)
         return team.evaluate(_uniform((observations, FEATURES), OBSERVATION_SEED))
 
 
-def trained_team(training: Path, seed: int, *, observations: int = OBSERVATIONS) -> Behavior:
+def trained_team(training: Path, seed: int, *, observations: int = OBSERVATIONS, own: bool = False) -> Behavior:
     """Return a trained team on observations pooled over all its agents, of a rollout in its world.
 
     Args:
         training: Folder of the training.
         seed: Of the run.
         observations: How many, picked at random from those of all agents and steps.
+        own: Show each policy uniform noise of its own instead, as the paper's panel of trained policies does.
     """
     team = last_team(training, seed)
+    if own:
+        return on_own(team, _uniform((observations, 1, team.agents, FEATURES), NOISE_SEED), observations)
     seen = roll_out(replace(STACKS[COMMITTED], agents=team.agents), team, seed)
     with torch.no_grad():
         return team.evaluate(pooled(seen, observations, seed=seed))
@@ -167,14 +169,14 @@ def run(scale: Scale, cells: Cells) -> Outcome:
 
 def subjects(plan: Plan, training: Path | None) -> Iterator[Subject]:
     """Yield the teams, one for each size; without trained ones where there is no folder of their training."""
-    shown: dict[str, Any] = {"observations": plan.observations}
-    for own, n in itertools.product((False, True), plan.sizes):
-        settings = {**shown, "own": own}
-        yield Subject(n, False, own, None, settings, partial(initial_team, n, **settings))
-    for seed in plan.trained:
-        if training and (training / f"seed-{seed}").is_dir():
-            about = {**shown, "team": fingerprint(training, seed), "rollout": ROLLOUT_SEED + seed}
-            yield Subject(TRAINED_AGENTS, True, False, seed, about, partial(trained_team, training, seed, **shown))
+    for own in (False, True):
+        settings: dict[str, Any] = {"observations": plan.observations, "own": own}
+        for n in plan.sizes:
+            yield Subject(n, False, own, None, settings, partial(initial_team, n, **settings))
+        for seed in plan.trained:
+            if training and (training / f"seed-{seed}").is_dir():
+                about = {**settings, "team": fingerprint(training, seed), "rollout": ROLLOUT_SEED + seed}
+                yield Subject(TRAINED_AGENTS, True, own, seed, about, partial(trained_team, training, seed, **settings))
 
 
 def summarise_drawn(plan: Plan, family: Family, n: int, degree: int) -> list[GraphSummary]:

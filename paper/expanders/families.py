@@ -36,8 +36,9 @@ class Family(str, Enum):
         return self not in (Family.KNN, Family.UNION)
 
 
-# The four of the paper, at equal numbers of edges.
+# The four of the paper at equal numbers of edges, and as its figures have them.
 FOUR = (Family.REGULAR, Family.BERNOULLI, Family.UNIFORM, Family.KNN)
+AS_PUBLISHED = (*FOUR[:3], Family.UNION)
 
 
 def degrees(n: int) -> list[int]:

@@ -16,14 +16,15 @@ from paper.experiment import Scale
 from paper.judging.rules import Rule
 
 CLAIMS = Path(__file__).parents[1] / "claims.yaml"
-RULES = ("rule", "direction", "correction")
+RULES = ("rule", "direction", "correction", "undecided")
 
 
 class Kind(Enum):
     """What a row is about; the headline counts them apart."""
 
-    THEOREM = "theorem or identity"  # and checks of one: only a bug, or luck, could make it fail
-    MEASUREMENT = "measurement of the paper"  # a number or an observation that it reports
+    THEOREM = "theorem or identity"  # or a step of a proof
+    MEASUREMENT = "measurement of the paper"  # a number or an observation that it reports, and that could be otherwise
+    CHECK = "check that can hardly fail"  # an outcome that a theorem, the setting or arithmetic gives by itself
     FINDING = "finding of ours"  # nothing that the paper says
 
 
@@ -43,10 +44,11 @@ class Claim:
     rule: Rule  # confirmed when it holds
     direction: Rule | None = None  # confirmed in direction when it holds
     correction: Rule | None = None  # corrected when it holds; asked before the rule
+    undecided: Rule | None = None  # undecided when it holds and the rule does not: the interval leaves it open
     tolerance: str = ""  # of a measurement: where the limits of its rule come from
     note: str = ""  # what the comparison means
     finding: str = ""  # what came out, added after measuring, with numbers of its experiment as {name.value:.1%}
-    why: str = ""  # a finding is no claim of the paper
+    why: str = ""  # a finding is no claim of the paper, or a check can hardly fail
 
 
 def load_claims() -> tuple[Claim, ...]:

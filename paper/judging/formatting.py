@@ -32,6 +32,7 @@ COLOURS, SIGNS = ({verdict: look[k] for verdict, look in LOOKS.items()} for k in
 KINDS = {
     Kind.THEOREM: "Theorems and identities",
     Kind.MEASUREMENT: "Measurements of the paper",
+    Kind.CHECK: "Checks that can hardly fail",
     Kind.FINDING: "Findings that are not claims of the paper",
 }
 
@@ -47,14 +48,17 @@ def format_number(value: float) -> str:
 
 
 def format_value(number: Number) -> str:
-    """Return the value with its unit.
+    """Return the value with its unit, and a count with that of which it is.
 
     Example:
         >>> [format_value(Number(0.2, unit=unit)) for unit in ("x", "%", "s")]
         ['0.2x', '0.2%', '0.2 s']
+        >>> format_value(Number(7, kind="of 8 cells"))
+        '7 of 8'
     """
     unit = number.unit if number.unit in ("%", "x", "") else f" {number.unit}"
-    return format_number(number.value) + unit
+    whole = number.kind.split()[:2] if number.kind.startswith("of ") else []
+    return " ".join([format_number(number.value) + unit, *whole])
 
 
 def format_interval(number: Number) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
+from paper.judging.claims import Kind
 from paper.judging.formatting import KINDS, SIGNS, describe_machine, format_duration, format_interval, format_value
 from paper.judging.verdicts import Judged, Verdict, count_kinds, judge_number
 from paper.published import Published
@@ -84,12 +85,13 @@ def _power(match: re.Match[str]) -> str:
 def _details(one: Judged, published: Published) -> Iterator[tuple[str, str]]:
     claim, number = one.claim, one.number
     yield "Measured", claim.measured + (f" ({number.kind})" if number and number.kind else "")
-    yield "Found when" if claim.why else "Confirmed when", str(claim.rule)
+    yield "Found when" if claim.kind is Kind.FINDING else "Confirmed when", str(claim.rule)
     texts = {
         "In direction when": claim.direction,
         "Corrected when": claim.correction,
+        "Undecided when": claim.undecided,
         "Tolerance": claim.tolerance,
-        "Why it is here": claim.why,
+        "Why it can hardly fail" if claim.kind is Kind.CHECK else "Why it is here": claim.why,
         "Note": claim.note if claim.note != one.told else "",
     }
     yield from ((name, str(text)) for name, text in texts.items() if text)

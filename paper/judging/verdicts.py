@@ -23,7 +23,7 @@ class Verdict(Enum):
     NOT_CONFIRMED = "not confirmed"
     FOUND = "found"  # of findings alone, as the next
     NOT_FOUND = "not found"
-    UNDECIDED = "undecided on this machine"  # of times alone: their noise spans a limit
+    UNDECIDED = "undecided"  # the noise of a time spans a limit, or an interval leaves both outcomes open
     NOT_MEASURED = "not measured"
 
 
@@ -40,6 +40,13 @@ class Judged:
     def scale(self) -> Scale | None:
         """At which it was decided."""
         return self.result.scale if self.result else None
+
+    @property
+    def rules(self) -> str:
+        """The rule, and what decided where that was another one."""
+        others = {Verdict.IN_DIRECTION: self.claim.direction, Verdict.CORRECTED: self.claim.correction}
+        other = (others | {Verdict.UNDECIDED: self.claim.undecided}).get(self.verdict)
+        return f"rule: {self.claim.rule}" + (f"; {self.verdict.value}: {other}" if other else "")
 
     @property
     def told(self) -> str:
@@ -104,12 +111,12 @@ def judge_number(claim: Claim, number: Number) -> Verdict:
         readings = (replace(number, clock=False), *number.ends) if number.ends else points
         verdicts = {judge_number(claim, reading) for reading in readings}
         return verdicts.pop() if len(verdicts) == 1 else Verdict.UNDECIDED
-    if claim.kind is Kind.FINDING:
-        return Verdict.FOUND if claim.rule.holds(number) else Verdict.NOT_FOUND
+    ours = claim.kind is Kind.FINDING
     asked = (
         (claim.correction, Verdict.CORRECTED),
-        (claim.rule, Verdict.CONFIRMED),
+        (claim.rule, Verdict.FOUND if ours else Verdict.CONFIRMED),
+        (claim.undecided, Verdict.UNDECIDED),
         (claim.direction, Verdict.IN_DIRECTION),
     )
     held = (verdict for rule, verdict in asked if rule is not None and rule.holds(number))
-    return next(held, Verdict.NOT_CONFIRMED)
+    return next(held, Verdict.NOT_FOUND if ours else Verdict.NOT_CONFIRMED)

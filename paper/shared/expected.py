@@ -25,7 +25,7 @@ from graphsnd.behavior import Behavior
 from graphsnd.bounds.relabelling import relabelling_variance
 from graphsnd.designs import Design
 from graphsnd.designs.template import Template
-from graphsnd.estimation.moments import products, variance
+from graphsnd.estimation.moments import products, variances
 from graphsnd.estimation.source import as_source
 
 CHUNK = 1 << 21  # distances at a time
@@ -96,7 +96,7 @@ class Redrawn:
         """Return the variance at one observation that comes from the choice of agents, mean over observations."""
         template = design.draw(self.agents)
         assert isinstance(template, Template)
-        return variance(self.moments, self.agents, template.m, template.meeting)
+        return max(0.0, float(variances(self.moments, self.agents, template.m, template.meeting)))
 
     def error(self, design: Design, count: int | None = None) -> float:
         """Return the standard deviation of a design at ``count`` random observations, all of them when None.

@@ -46,6 +46,7 @@ class InputError(ValueError):
     def __init__(self, name: str, expected: str, got: object, fix: str = "") -> None:
         """Keep the parts of ``Expected `name` <expected>, got <got>. <fix>``; the command line names its options."""
         self.name, self.expected, self.got, self.fix = name, expected, str(got), fix
+        self.index: tuple[int, ...] = ()  # of the first wrong entry, where it is not known which agent's it is
         super().__init__(name, expected, self.got, fix)
 
     def __str__(self) -> str:
@@ -76,7 +77,7 @@ class MissingExtraError(ImportError):
     """
 
     def __init__(self, package: str, project: str) -> None:
-        """Name the project that brings ``package``; not our extra, whose name pip knows only where it found us."""
+        """Name the project that has ``package``, because pip finds an extra of ours only where it finds graphsnd."""
         super().__init__(f"This needs `{package}`. Install it with: pip install {project}")
 
     __reduce__ = InputError.__reduce__
@@ -261,10 +262,12 @@ def check_finite(name: str, tensor: torch.Tensor, agents: Sequence[str] | None =
     first = tuple(bad.nonzero()[0].tolist())
     count = int(bad.sum())
     got = f"{count} NaN or infinite {plural('value', count)}, the first at index {first}"
-    if agents and len(first) >= -axis and tensor.shape[axis] == len(agents):
-        got += f" of agent {agents[first[axis]]}"
-    fix = "Look for a diverged policy, such values in the observations, or an unmasked padding step."
-    raise InputError(name, "to be finite everywhere", got, fix)
+    known = agents and len(first) >= -axis and tensor.shape[axis] == len(agents)
+    got += f" of agent {agents[first[axis]]}" if agents and known else ""
+    fix = "Look for a diverged policy, or an unmasked padding step."
+    error = InputError(name, "to be finite everywhere", got, fix)
+    error.index = () if known else first
+    raise error
 
 
 def number(value: Any) -> float:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import graphsnd.rl
 from graphsnd.cli.app import app
-from graphsnd.plots.training import describe_grid, grid_table
+from graphsnd.plots.training_tables import describe_grid, grid_table
 from graphsnd.rl import Settings, Task
 from graphsnd.rl.grid import Stack
 from graphsnd.rl.log import Row, read_rows

@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 
 import graphsnd as gs
 from graphsnd.cli.train import make_task
-from graphsnd.plots.training import training_curves
+from graphsnd.plots.training_tables import training_curves
 from graphsnd.rl import PRESETS
 from graphsnd.rl.checkpoint import load_checkpoint
 from graphsnd.rl.log import read_rows

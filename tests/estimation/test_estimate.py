@@ -10,6 +10,8 @@ import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.designs import Design
+from graphsnd.designs.template import Template
 from graphsnd.estimation.estimate import round_outwards
 from tests import oracles
 from tests.estimation.teams import policies
@@ -37,9 +39,19 @@ def test_the_error_for_other_observations_stands_beside_the_number() -> None:
     assert shown == pytest.approx(estimate.value, abs=error / 2)
 
 
+class Star(Design):
+    """A design of the user's own: one random agent against three others."""
+
+    family = example = "star"
+
+    def draw(self, n: int, generator: Any = None, positions: Any = None) -> Template:
+        return Template(4, torch.tensor([[0, 1], [0, 2], [0, 3]]))
+
+
 @pytest.mark.parametrize(
     ("design", "words"),
     [
+        (Star(), "3 of 66 pairs redrawn at each observation by star, 400 observations; guaranteed 95% interval"),
         (
             "uniform:40",
             "40 of 66 pairs by uniform:40, 400 observations; guaranteed 95% interval on these observations [",
@@ -116,6 +128,11 @@ def test_reads_as_its_value() -> None:
     assert (f"{estimate:.3f}", f"{estimate:8.2e}", f"{estimate}") == ("4.000", "4.00e+00", str(estimate))
     with pytest.raises(ValueError, match="format"):
         f"{estimate:d}"
+
+
+@pytest.mark.parametrize(("error", "text"), [(4e-9, "4e-09"), (6.82115e-10, "7e-10"), (2e-5, "0.00002"), (0.0, "0")])
+def test_an_error_that_is_rounding_is_printed_short(error: float, text: str) -> None:
+    assert dataclasses.replace(gs.measure(TEAM), observation_error=error).number().endswith(f" ± {text}")
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -156,7 +156,7 @@ def test_one_graph_for_all_observations_covers_the_population_with_both_errors(
 
 
 def test_an_unfinished_pass_keeps_its_error() -> None:
-    from graphsnd.estimation.intervals import errors, guaranteed_radius
+    from graphsnd.estimation.intervals import guaranteed_radius, standard_errors
     from graphsnd.estimation.moments import draw
     from graphsnd.estimation.source import as_source
 
@@ -168,7 +168,7 @@ def test_an_unfinished_pass_keeps_its_error() -> None:
         sample = draw(source, template, index, generator)
         radius, _ = guaranteed_radius(sample, template, 16, 4000, math.sqrt(2), 0.05)
         misses += abs(sample.value() - truth) > radius
-        found.append((sample.value() - truth, errors(sample, template, 16, 4000)[0]))
+        found.append((sample.value() - truth, standard_errors(sample, template, 16, 4000)[0]))
     assert misses <= 3
     spread = math.sqrt(sum(off**2 for off, _ in found) / 60)
     assert spread == pytest.approx(found[0][1], rel=0.35)

@@ -145,6 +145,24 @@ def test_a_bound_whose_square_overflows_leaves_wide_intervals(design: str, d_max
     assert found.value < found.interval[1] <= d_max
 
 
+def test_options_of_a_team_may_be_given_beside_policies() -> None:
+    networks = [torch.nn.Linear(4, 2) for _ in range(3)]
+    observations = torch.randn(6, 5, 4)
+    logits = gs.evaluate([lambda o, n=n: gs.Categorical(logits=n(o)) for n in networks], observations)
+    for outputs in ("logits", ["logits"]):
+        assert gs.measure(networks, observations, outputs=outputs).value == gs.measure(logits).value
+    found = gs.measure(networks, observations, outputs="logits", distance="hellinger")
+    assert found.value == pytest.approx(float(gs.snd(logits, "hellinger").detach()), rel=1e-6)
+    grus = [torch.nn.GRU(4, 2) for _ in range(3)]
+    whole = gs.measure(grus, observations, whole=True, outputs="action, state")
+    assert whole.value == gs.measure(as_team([lambda o, g=g: g(o)[0] for g in grus], whole=True), observations).value
+    for made in (as_team(networks), logits):
+        with pytest.raises(gs.InputError, match=r"`whole` only beside policies, got a .* which has settled it"):
+            gs.measure(made, None if made is logits else observations, whole=True)
+    with pytest.raises(TypeError, match=r"measure.. got an unexpected keyword argument 'desing'"):
+        gs.measure(logits, desing="agents:2")  # type: ignore[call-arg]
+
+
 def test_joint_modules_count_everybody() -> None:
     def joint(observations: torch.Tensor) -> torch.Tensor:
         return observations[..., :1].unsqueeze(-2) * torch.arange(20.0).view(20, 1)

@@ -72,7 +72,10 @@ def variation(a: Any, b: Any) -> Any:
 # By name: from the network's outputs to an answer, and how far two rows of outputs are apart.
 ANSWERS: dict[str, tuple[Any, Any]] = {
     "action": (lambda x: x, euclidean),
-    "(loc, scale)": (lambda x: (x, jnp.exp(x)), lambda a, b: euclidean(with_scale(a), with_scale(b))),
+    "loc and log_std, with a value": (
+        lambda x: {"mean": x, "log_std": x, "value": x[:, 0]},
+        lambda a, b: euclidean(with_scale(a), with_scale(b)),
+    ),
     "loc and one scale": (lambda x: {"loc": x, "scale": jnp.float32(0.5)}, euclidean),
     "logits": (lambda x: {"logits": x}, variation),
     "probs": (lambda x: {"probs": jax.nn.softmax(x)}, variation),
@@ -103,8 +106,10 @@ def test_new_parameters_show_and_nothing_is_compiled_again() -> None:
     team = JaxTeam(apply, parameters(network))
     first = gs.measure(team, ROWS).value
     traced = len(calls)
-    team.params = jax.tree.map(lambda leaf: 2 * leaf, team.params)
-    assert gs.measure(team, ROWS).value == pytest.approx(mean_apart(outputs(team.params), euclidean), rel=1e-5)
+    renamed = team.with_names(["a", "b", "c"])
+    for one, scale in ((team, 2), (renamed, 3)):
+        one.params = jax.tree.map(lambda leaf, scale=scale: scale * leaf, one.params)
+        assert gs.measure(one, ROWS).value == pytest.approx(mean_apart(outputs(one.params), euclidean), rel=1e-5)
     assert gs.measure(team, ROWS).value != first
     assert len(calls) == traced
 
@@ -116,6 +121,67 @@ def test_a_linen_module_and_single_parameters() -> None:
     assert gs.measure(team, ROWS).value == pytest.approx(mean_apart(outputs(stack(singles)), euclidean), rel=1e-5)
     same = JaxTeam(network, stack(singles[:1] * 3))
     assert gs.measure(same, ROWS).value == 0.0
+
+
+def told_outputs(params: Any, agent: int, columns: Any, identity: Any) -> Any:
+    """One agent's outputs by NumPy in float64, with its identity written by hand."""
+    rows = np.array(ROWS, np.float64)
+    rows[:, columns] = identity[agent]
+    return outputs(jax.tree.map(lambda leaf: leaf[None], params), rows)[0]
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("vectors", [False, True])
+def test_agents_that_share_a_network_have_the_number_of_a_loop(name: str, vectors: bool) -> None:
+    answer, apart = ANSWERS[name]
+    network, calls = Network(), []
+    identity = np.random.default_rng(1).normal(size=(3, 3)).astype(np.float32) if vectors else np.eye(3)
+
+    def apply(params: Any, observations: Any) -> Any:
+        calls.append(1)  # runs when it is traced
+        return answer(network.apply(params, observations))
+
+    params = network.init(jax.random.key(0), jnp.zeros((1, 4)))
+    told = {"columns": [3, 0, 1], "identity": torch.tensor(identity) if vectors else None}
+    team = JaxTeam.shared(apply, params, ["a", "b", "c"], **told)
+    for scale in (1, 2):  # new parameters show, and nothing is compiled again
+        team.params = jax.tree.map(lambda leaf, scale=scale: scale * leaf, params)
+        expected = mean_apart([told_outputs(team.params, agent, [3, 0, 1], identity) for agent in range(3)], apart)
+        for rows in (ROWS, jnp.asarray(ROWS), torch.tensor(ROWS).reshape(5, 6, 4)):
+            estimate = gs.measure(team, rows)
+            assert estimate.value == pytest.approx(expected, rel=1e-5)
+            assert estimate.names == ("a", "b", "c")
+        if scale == 1:
+            traced = len(calls)
+    assert len(calls) == traced
+    renamed = team.with_names(["x", "y", "z"])
+    renamed.params = params
+    first = mean_apart([told_outputs(params, agent, [3, 0, 1], identity) for agent in range(3)], apart)
+    assert gs.measure(renamed, ROWS).value == pytest.approx(first, rel=1e-5)
+    assert gs.measure(team, ROWS).value == pytest.approx(expected, rel=1e-5)
+    assert gs.measure(team, ROWS, design="agents:2", seed=0).policy_evaluations == 60
+
+
+class Embedding(linen.Module):
+    """Told by an argument: an integer that is looked up."""
+
+    @linen.compact
+    def __call__(self, observations: Any, id: Any) -> Any:
+        return {"logits": linen.Dense(2, name="last")(observations + linen.Embed(3, 4, name="table")(id)), "value": 0}
+
+
+def test_a_network_that_is_told_by_an_argument() -> None:
+    network = Embedding()
+    params = network.init(jax.random.key(0), jnp.zeros((1, 4)), jnp.zeros(1, int))
+    team = JaxTeam.shared(network, params, 3, argument="id", identity=torch.tensor([2, 0, 1]))
+    layers = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), params["params"])
+    answers = [
+        (ROWS + layers["table"]["embedding"][agent]) @ layers["last"]["kernel"] + layers["last"]["bias"]
+        for agent in (2, 0, 1)
+    ]
+    assert gs.measure(team, ROWS).value == pytest.approx(mean_apart(answers, variation), rel=1e-5)
+    alike = JaxTeam.shared(network, params, 3, argument="id", identity=torch.tensor([1, 1, 1]))
+    assert gs.measure(alike, ROWS).value == 0
 
 
 class Layers(nnx.Module):
@@ -153,12 +219,14 @@ def test_what_it_refuses() -> None:
     for params in ({"a": jnp.zeros((2, 3)), "b": jnp.zeros((3, 3))}, {"a": jnp.zeros(3), "b": 1.0}, jnp.float32(1), {}):
         with pytest.raises(InputError, match="agents first"):
             JaxTeam(lambda p, o: o, params)
-    for answer in ("left", {"mean": jnp.zeros(3)}):
-        with pytest.raises(InputError, match="loc and scale"):
+    for answer, said in (("left", "several with names"), ({"mean": jnp.zeros(3)}, r"1 output: mean \(3,\)")):
+        with pytest.raises(InputError, match=said):
             JaxTeam(lambda p, o, a=answer: a, jnp.zeros((2, 3))).evaluate(torch.tensor(ROWS))
     with pytest.raises(InputError, match="`team` to answer with shape"):
         JaxTeam(lambda p, o: o[:, 0], jnp.zeros((2, 3))).evaluate(torch.tensor(ROWS))
-    with pytest.raises(InputError, match="without its value"):  # an actor-critic
-        JaxTeam(lambda p, o: (o @ p.T, o[:, :1] ** 2), jnp.ones((2, 3, 4))).evaluate(torch.tensor(ROWS))
+    critics = lambda p, o: (o @ p.T, o[:, :1] ** 2)  # noqa: E731
+    with pytest.raises(InputError, match=r"2 outputs: \(30, 3\), \(30, 1\)"):
+        JaxTeam(critics, jnp.ones((2, 3, 4))).evaluate(torch.tensor(ROWS))
+    assert gs.measure(JaxTeam(critics, jnp.ones((2, 3, 4)), outputs="logits, value"), ROWS).value == 0
     with pytest.raises(InputError, match="differ in their parameters only"):
         nnx_team([nnx.Linear(4, 2, rngs=nnx.Rngs(0)), nnx.Linear(4, 2, use_bias=False, rngs=nnx.Rngs(0))])

@@ -168,6 +168,87 @@ def test_gymnasium_lets_each_policy_act_by_itself() -> None:
     assert seen.episodes["0"].max() < seen.episodes["1"].min()
 
 
+class Indicated(pettingzoo.utils.BaseParallelWrapper):  # type: ignore[misc, name-defined]
+    """Appends who observes as SuperSuit's agent_indicator_v0 does: the upper end of the space, or 1 if it has none."""
+
+    def __init__(self, env: Any, types: bool = False) -> None:
+        super().__init__(env)
+        kinds = [name.split("_")[0] if types else name for name in env.possible_agents]
+        one_hot = np.eye(len(set(kinds)), dtype=np.float32)
+        self.rows = {name: one_hot[sorted(set(kinds)).index(kind)] for name, kind in zip(AGENTS, kinds, strict=True)}
+
+    def indicate(self, seen: dict[str, Any]) -> dict[str, Any]:
+        written = {}
+        for name, row in seen.items():
+            end = self.env.observation_space(name).high
+            high = 1.0 if np.isinf(end).all() else end.max()
+            written[name] = np.concatenate([row, high * self.rows[name]])
+        return written
+
+    def reset(self, **options: Any) -> Any:
+        seen, infos = self.env.reset(**options)
+        return self.indicate(seen), infos
+
+    def step(self, actions: Any) -> Any:
+        seen, *rest = self.env.step(actions)
+        return self.indicate(seen), *rest
+
+
+class Bounded(pettingzoo.utils.BaseParallelWrapper):  # type: ignore[misc, name-defined]
+    """A space that ends at 9, of which SuperSuit makes an indicator of 9."""
+
+    def observation_space(self, agent: str) -> Any:
+        return gymnasium.spaces.Box(-9.0, 9.0, (18,))
+
+
+@pytest.mark.parametrize(("wrap", "high"), [(lambda env: env, 1.0), (Bounded, 9.0)])
+def test_one_network_that_reads_the_indicator_of_supersuit(wrap: Any, high: float) -> None:
+    network, columns = linear(0, 21), slice(-3, None)
+    policy = lambda o: gs.Categorical(logits=network(o))  # noqa: E731
+    seen = collect(Indicated(wrap(spread())), policy, 30, seed=1)
+    # What agents were told, in their order.
+    identity = torch.stack([rows[0, columns] for rows in seen.by_agent.values()])
+    assert torch.equal(identity, high * torch.eye(3))
+    team = gs.Team.shared(policy, list(seen.by_agent), columns=columns, identity=identity)
+    estimate = gs.measure(team, seen.pooled, clusters=seen.clusters)
+    rows, weight, bias = seen.pooled.double(), network.weight.detach().double(), network.bias.detach().double()
+    probs = [
+        (torch.cat([rows[:, :18], identity[agent].double().expand(90, 3)], 1) @ weight.T + bias).softmax(-1)
+        for agent in range(3)
+    ]
+    by_hand = np.mean([float((a - b).abs().sum(-1).mean() / 2) for a, b in combinations(probs, 2)])
+    assert estimate.value == pytest.approx(by_hand, rel=1e-6)
+    assert gs.measure(team, seen.by_agent).value == pytest.approx(by_hand, rel=1e-6)
+    assert estimate.names == tuple(AGENTS)
+    # The agents are one network: without columns they are shown the same indicator.
+    assert gs.measure([policy] * 3, seen.pooled).value == 0
+
+
+def test_agents_of_one_type_are_told_the_same() -> None:
+    network, columns = linear(0, 19), slice(-1, None)
+    policy = lambda o: gs.Categorical(logits=network(o))  # noqa: E731
+    seen = collect(Indicated(spread(), types=True), policy, 10)
+    identity = torch.stack([rows[0, columns] for rows in seen.by_agent.values()])
+    team = gs.Team.shared(policy, list(seen.by_agent), columns=columns, identity=identity)
+    assert gs.measure(team, seen.pooled).value == 0
+
+
+def test_channels_of_images_are_columns_of_rows() -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(4 * 5 * 6, 2))
+    images = torch.rand(7, 4, 5, 6)  # height, width, and three channels before three that say who observes
+    channels = torch.arange(4 * 5 * 6).view(4, 5, 6)[..., -3:].flatten().tolist()
+    policy = lambda rows: network(rows.unflatten(1, (4, 5, 6)))  # noqa: E731
+    team = gs.Team.shared(policy, 3, columns=channels, identity=torch.eye(3).repeat(1, 20))
+    answers = []
+    for agent in range(3):
+        shown = images.clone()
+        shown[..., 3:] = torch.eye(3)[agent]
+        answers.append(network(shown).detach().double())
+    by_hand = np.mean([float((a - b).norm(dim=-1).mean()) for a, b in combinations(answers, 2)])
+    assert gs.measure(team, images.flatten(1)).value == pytest.approx(by_hand, rel=1e-6)
+
+
 def tanh_normal(observations: torch.Tensor) -> Any:
     normal = torch.distributions.Normal(observations[:, :1], torch.ones(len(observations), 1))
     return torch.distributions.TransformedDistribution(normal, [torch.distributions.TanhTransform()])
@@ -218,7 +299,8 @@ ACTIONS = [
     (gymnasium.spaces.Box(-1.0, 1.0, (2,)), Unsupported(torch.tensor([[2.0, 0.5]])), [1.0, 0.5]),
     (gymnasium.spaces.Box(-1.0, 1.0, (1,)), gs.Deterministic(torch.tensor([[9.0]])), [1.0]),
     *((gymnasium.spaces.Box(-1.0, 1.0, (1,)), answer, [-1.0]) for answer in (
-        (FAR, torch.ones(1, 1)), gs.Gaussian(FAR, torch.ones(1, 1)), torch.distributions.Normal(FAR, 1.0),
+        {"mean": FAR, "log_std": torch.zeros(1), "value": FAR}, gs.Gaussian(FAR, torch.ones(1, 1)),
+        torch.distributions.Normal(FAR, 1.0), (torch.distributions.Normal(FAR, 1.0), FAR),
         tanh_normal(FAR), torch.distributions.Independent(tanh_normal(FAR), 1),
     )),
 ]  # fmt: skip

@@ -170,6 +170,9 @@ SCENE = spaces.Dict(
 )
 
 
+SMALL = DefaultModelConfig(fcnet_hiddens=[8], vf_share_layers=False)
+
+
 class Scenes(MultiAgentEnv):  # type: ignore[misc]
     """Shows random observations of a space to two agents, in episodes of 7 steps."""
 
@@ -236,12 +239,16 @@ def by_framework(modules: Any, rows: list[Any]) -> float:
     return float((one - other).norm(dim=-1).mean())
 
 
-def build_scenes(space: Any, callback: Any, connector: Any = None, **module: Any) -> Any:
-    register_env("scenes", Scenes)
+def build_scenes(
+    space: Any, callback: Any, connector: Any = None, env: Any = Scenes, module_of: Any = str, **module: Any
+) -> Any:
+    register_env("scenes", env)
     return (
         PPOConfig()
         .environment("scenes", env_config={"space": space})
-        .multi_agent(policies={"a", "b"}, policy_mapping_fn=lambda agent, *_, **__: agent)
+        .multi_agent(
+            policies={module_of("a"), module_of("b")}, policy_mapping_fn=lambda agent, *_, **__: module_of(agent)
+        )
         .env_runners(num_env_runners=0, env_to_module_connector=connector)
         .rl_module(**module)
         .training(train_batch_size_per_learner=40, minibatch_size=20, num_epochs=1)
@@ -276,6 +283,74 @@ def test_dict_and_tuple_observations(tmp_path: Path) -> None:
     assert whose.value == pytest.approx(expected, rel=1e-5)
     with pytest.raises(InputError, match=r"`observations\['it'\]` with the arrays 0, 1, got 0"):
         gs.measure(team, {**given, "it": kinds[:1]})
+
+
+class Numbered(Scenes):
+    """The last two features say who observes, as SuperSuit writes them where a space ends at 2; b joins later."""
+
+    identity = {"b": np.float32([2, 0]), "a": np.float32([0, 2])}  # noqa: RUF012
+
+    def show(self) -> dict[str, Any]:
+        self.agents = ["a", "b"][: 1 + (self.steps > 2)]
+        rows = super().show()
+        for agent, row in rows.items():
+            (row["speed"] if isinstance(row, dict) else row)[-2:] = self.identity[agent]
+        return rows
+
+
+class Told(DiversityCallback):
+    """Does the same by RLlib's own calls, with the module and observations of the moment."""
+
+    values: list[float] = []  # noqa: RUF012
+
+    def on_sample_end(self, *, env_runner: Any, **options: Any) -> None:
+        super().on_sample_end(env_runner=env_runner, **options)
+        rows = [row for row, _ in self._seen]
+        self.values.append(told_apart(env_runner.module["all"], rows, Numbered.identity))
+
+
+@torch.no_grad()
+def told_apart(module: Any, rows: list[Any], identity: Any) -> float:
+    answers = []
+    for agent in "ab":
+        written = tree.map_structure(np.copy, rows)
+        for row in written:
+            (row["speed"] if isinstance(row, dict) else row)[-2:] = identity[agent]
+        shown = {"obs": tree.map_structure(lambda *each: torch.as_tensor(np.stack(each)), *written)}
+        answers.append(gaussian(module.forward_inference(shown)["action_dist_inputs"].double()))
+    return float((answers[0] - answers[1]).norm(dim=-1).mean())
+
+
+@pytest.mark.parametrize("kind", ["vector", "dict"])
+def test_agents_that_share_a_module_and_know_who_they_are(kind: str, tmp_path: Path) -> None:
+    Told.values.clear()
+    space, columns = (spaces.Box(-2.0, 2.0, (5,)), slice(-2, None)) if kind == "vector" else (SCENE, {"speed": [2, 3]})
+    spec = MultiRLModuleSpec(rl_module_specs={"all": RLModuleSpec(module_class=Reader)})
+    options: dict[str, Any] = {"rl_module_spec": spec} if kind == "dict" else {"model_config": SMALL}
+    callback = partial(Told, every=1, columns=columns)
+    algorithm = build_scenes(space, callback, env=Numbered, module_of=lambda _: "all", **options)
+    logged = algorithm.train()["env_runners"]["diversity"]["snd"]
+    assert logged == pytest.approx(Told.values[-1], rel=1e-5)
+    assert logged > 0
+    module, env = algorithm.env_runner.module["all"], Scenes({"space": space})
+    rows = [row for _ in range(9) for row in env.reset(seed=1)[0].values()]
+    one_hot = dict(zip("ab", np.eye(2, dtype="f4"), strict=True))
+    expected = told_apart(module, rows, one_hot)
+    saved = load_team(algorithm.save_to_path(tmp_path))
+    given = tree.map_structure(lambda *each: np.stack(each), *rows)
+    for shared in (module, saved):
+        estimate = gs.measure(ModuleTeam.shared(shared, ["scout", "guard"], columns=columns), given)
+        assert estimate.value == pytest.approx(expected, rel=1e-5)
+        assert estimate.names == ("scout", "guard")
+    algorithm.stop()
+
+
+def test_columns_of_agents_with_modules_of_their_own_are_refused() -> None:
+    callback = partial(DiversityCallback, every=1, columns=slice(-2, None))
+    algorithm = build_scenes(spaces.Box(-2.0, 2.0, (5,)), callback, model_config=SMALL)
+    with pytest.raises(InputError, match="`policy` to be the one that agents share"):
+        algorithm.train()
+    algorithm.stop()
 
 
 def test_recurrent_modules_roll_their_own_memory_along_shared_sequences(tmp_path: Path) -> None:

@@ -464,6 +464,116 @@ def act_with_memory(env: Any, model: Any) -> None:
     np.testing.assert_allclose(seen.pooled.numpy(), np.stack(rows), atol=1e-5)
 
 
+def told(rows: Any, agent: int, agents: int = 2) -> Any:
+    """Return observations in which the last columns say who acts."""
+    written = torch.as_tensor(rows).clone()
+    written[..., -agents:] = torch.eye(agents)[agent]
+    return written
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_agents_that_share_a_model_have_the_number_of_a_loop(algorithm: str) -> None:
+    from graphsnd.integrations.sb3 import ModelTeam
+
+    model, (answer, apart) = population(algorithm, 1)["m0"], BY_HAND[algorithm]
+    rows = torch.randn(30, *model.observation_space.shape)
+    team = ModelTeam.shared(model, ["scout", "guard"], columns=slice(-2, None))
+    assert gs.measure(ModelTeam([model] * 2), rows).value == 0
+    with torch.no_grad():
+        expected = float(apart(*(answer(model.policy, told(rows, agent).double()) for agent in range(2))).mean())
+    estimate = gs.measure(team, rows)
+    assert estimate.value == pytest.approx(expected, rel=1e-4)
+    assert estimate.names == ("scout", "guard")
+    same = ModelTeam.shared(model, 2, columns=slice(-2, None), identity=torch.ones(2, 2))
+    assert gs.measure(same, rows).value == 0
+
+
+@torch.no_grad()
+def test_shared_models_read_who_they_are_in_one_of_several_arrays() -> None:
+    from sb3_contrib import MaskablePPO
+
+    from graphsnd.integrations.sb3 import ModelTeam
+
+    given, space = scenes(12), scene()
+    model = sb3.A2C("MultiInputPolicy", Scene(space), policy_kwargs={"net_arch": [8]}, seed=0, device="cpu")
+    answers = [by_framework(model, {**given, "speed": told(given["speed"], agent).numpy()}) for agent in range(2)]
+    team = ModelTeam.shared(model, 2, columns={"speed": slice(-2, None)})
+    expected = float((answers[0] - answers[1]).norm(dim=-1).mean())
+    assert expected > 0
+    assert gs.measure(team, given).value == pytest.approx(expected, rel=1e-4)
+    kinds = [by_framework(model, {**given, "kind": np.full(12, kind)}) for kind in (2, 0)]
+    team = ModelTeam.shared(model, 2, columns={"kind": 0}, identity=torch.tensor([2, 0]))
+    assert gs.measure(team, given).value == pytest.approx(float((kinds[0] - kinds[1]).norm(dim=-1).mean()), rel=1e-4)
+
+    env = Scene(gymnasium.spaces.Box(-1.0, 1.0, (3,)), discrete=True)
+    env.action_masks = lambda: np.ones(3, bool)  # type: ignore[attr-defined]
+    masked = MaskablePPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=0, device="cpu")
+    rows, masks = torch.randn(12, 3), torch.tensor([[True, False, True], [True, True, True]] * 6)
+    logits = [hidden(masked.policy, told(rows, agent).double()).masked_fill(~masks, -np.inf) for agent in range(2)]
+    team = ModelTeam.shared(masked, 2, columns={"observation": slice(-2, None)})
+    expected = float((logits[0].softmax(-1) - logits[1].softmax(-1)).abs().sum(-1).mean()) / 2
+    measured = gs.measure(team, {"observation": rows, "action_mask": masks}).value
+    assert measured == pytest.approx(expected, rel=1e-4)
+    with pytest.raises(InputError, match="`columns` to name one of the arrays 'action_mask', 'observation'"):
+        ModelTeam.shared(masked, 2, columns=slice(-2, None))
+
+
+@torch.no_grad()
+def test_shared_recurrent_models_roll_a_memory_for_each_agent() -> None:
+    from graphsnd.integrations.sb3 import ModelTeam
+
+    (model,), sequences = recurrent(1), torch.randn(4, 6, 3)
+    answers = []
+    for agent in range(2):
+        layers, size = model.policy.lstm_actor.num_layers, model.policy.lstm_actor.hidden_size
+        state, steps = (torch.zeros(layers, 4, size), torch.zeros(layers, 4, size)), []
+        for time in range(6):
+            shown = told(sequences[:, time], agent)
+            made, state = model.policy.get_distribution(shown, state, torch.zeros(4))
+            steps.append(torch.cat([made.distribution.mean, made.distribution.stddev], -1).double())
+        answers.append(torch.stack(steps, 1))
+    expected = float((answers[0] - answers[1]).norm(dim=-1).mean())
+    team = ModelTeam.shared(model, ["scout", "guard"], columns=[1, 2])
+    estimate = gs.measure(team, sequences)
+    assert estimate.value == pytest.approx(expected, rel=1e-4)
+    assert estimate.names == ("scout", "guard")
+
+
+def test_the_callback_tells_apart_agents_that_share_a_model() -> None:
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
+
+    class Seat(Counted):
+        """One of two agents of a game, which end together."""
+
+        def __init__(self, number: int) -> None:
+            super().__init__(number // 2)
+            self.seat, self.observation_space = number % 2, gymnasium.spaces.Box(-9, 99, (5,))
+
+        def _observe(self) -> Any:
+            return np.concatenate([super()._observe(), np.eye(2, dtype="f4")[self.seat]])
+
+    games = DummyVecEnv([lambda number=number: Seat(number) for number in range(6)])  # three of them
+    env = VecNormalize(games, training=False)
+    env.obs_rms.mean, env.obs_rms.var = np.linspace(0, 2, 5), np.linspace(1, 3, 5)
+    options = {"learning_rate": 0.0, "n_steps": 12, "batch_size": 12, "n_epochs": 1}
+    model = sb3.PPO("MlpPolicy", env, seed=0, device="cpu", **options)
+    shared = {"agents": ["left", "right"], "columns": slice(-2, None)}
+    callback = DiversityCallback([model], every=1, shared=shared)
+    model.learn(72, callback=callback)
+    seen = env.unnormalize_obs(model.rollout_buffer.observations.reshape(-1, 5))
+    clusters = np.unique(seen[:, :2].round(), axis=0, return_inverse=True)[1].reshape(-1)  # game and episode
+    team = ModelTeam.shared(model, **shared, normalize=True)
+    expected = gs.measure(team, torch.tensor(seen), clusters=torch.tensor(clusters))
+    with torch.no_grad():
+        answers = [answer_in_training(model, told(torch.tensor(seen), agent)) for agent in range(2)]
+    assert expected.value == pytest.approx(float((answers[0] - answers[1]).abs().sum(-1).mean()) / 2, rel=1e-4)
+    row = callback.rows[-1]
+    assert (row["snd"], row["snd_low"]) == pytest.approx((expected.value, expected.population_interval[0]), rel=1e-5)
+    assert expected.value > 0
+
+
 def recurrent(count: int) -> list[Any]:
     make = pytest.importorskip("sb3_contrib").RecurrentPPO
     return [make("MlpLstmPolicy", "Pendulum-v1", seed=seed, device="cpu") for seed in range(count)]
@@ -475,6 +585,16 @@ def team_of(models: Any, **options: Any) -> Any:
     return ModelTeam(models, **options)
 
 
+def camera_model() -> Any:
+    return sb3.A2C("CnnPolicy", Scene(CAMERA), device="cpu")
+
+
+def shared_of(model: Any) -> Any:
+    from graphsnd.integrations.sb3 import ModelTeam
+
+    return ModelTeam.shared(ModelTeam(model) if isinstance(model, list) else model, 3, columns=slice(-2, None))
+
+
 def callback_of(models: Any) -> Any:
     from graphsnd.integrations.sb3 import DiversityCallback
 
@@ -482,6 +602,9 @@ def callback_of(models: Any) -> Any:
 
 
 BAD = {
+    "two that are shared": (lambda: shared_of(list(population("A2C", 2).values())), "policy"),
+    "images that are shared": (lambda: shared_of(camera_model()), "policy"),
+    "columns of nothing": (lambda: gs.measure(shared_of(population("A2C", 1)["m0"]), torch.zeros(5, 3)), "columns"),
     "no model": (lambda: team_of({}), "policies"),
     "spaces": (lambda: team_of([population("A2C", 1)["m0"], population("PPO", 1)["m0"]]), "models"),
     "callback of a memory": (lambda: callback_of(recurrent(2)), "models"),

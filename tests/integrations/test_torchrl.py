@@ -249,6 +249,83 @@ def test_a_shared_network_that_knows_the_agent_is_diverse() -> None:
     assert gs.measure(ActorTeam(actor), rollout()[OBSERVATION]).value > 0
 
 
+def by_place(actor: torch.nn.Module, scene: TensorDict, key: object, columns: object, identity: Tensor) -> list[Tensor]:
+    """What agents do in a scene, by the actor's own forward, each in its place with its identity written by hand."""
+    answers = []
+    for agent, row in enumerate(identity):
+        shown = scene.clone()
+        shown[key][..., columns] = row.to(shown[key].dtype)
+        with torch.no_grad():
+            made = actor.get_dist(shown)
+        answers.append(made.probs[:, agent].double())
+    return answers
+
+
+@pytest.mark.parametrize("share", [True, False])
+@pytest.mark.parametrize("told", [None, "vectors"])
+def test_actors_that_read_who_they_are_have_the_number_of_a_loop(share: bool, told: str | None) -> None:
+    actor = gaussian(IndependentNormal, share_params=share)
+    identity = None if told is None else torch.randn(AGENTS, AGENTS, generator=torch.Generator().manual_seed(3))
+    names, columns = ["scout", "guard", "medic", "cook"], slice(1, None)
+    team = ActorTeam.shared(actor, names, columns=columns, identity=identity)
+    assert team.names == tuple(names)
+    written, total = torch.eye(AGENTS) if identity is None else identity, 0.0
+    (net,) = [each for each in actor.modules() if isinstance(each, MultiAgentMLP)]
+    weights = [each.detach().double() for _, each in sorted(net.params.flatten_keys(".").items())]
+    for row in rollout()[OBSERVATION].flatten(0, 1).double():
+        answers = []
+        for agent in range(AGENTS):
+            b0, w0, b1, w1 = (each if share else each[agent] for each in weights)
+            seen = row.clone()
+            seen[columns] = written[agent]
+            answers.append(w1 @ torch.tanh(w0 @ seen + b0) + b1)
+        total += sum(normal(a, b) for a, b in combinations(answers, 2)) / 6 / 24
+    for given in (rollout(), rollout()[OBSERVATION], rollout()[OBSERVATION].flatten(0, 1)):
+        assert gs.measure(team, given).value == pytest.approx(total, rel=1e-5)
+    assert gs.measure(team, rollout(), design="agents:2", seed=1).value == pytest.approx(total, rel=0.5)
+    assert DiversityCallback(team)(rollout().unsqueeze(0))["snd"] == pytest.approx(total, rel=1e-5)
+
+
+def test_gradients_reach_identities_that_are_written_into_columns() -> None:
+    actor = network(2, share_params=True).double()
+    identity = torch.randn(AGENTS, 2, dtype=torch.float64, requires_grad=True)
+    seen = torch.randn(3, FEATURES, dtype=torch.float64, requires_grad=True)
+
+    def total(identity: Tensor, seen: Tensor) -> Tensor:
+        team = ActorTeam.shared(actor, AGENTS, columns=[4, 1], identity=identity)
+        return (team.evaluate(seen).actions * torch.arange(8).view(AGENTS, 2)).sum()
+
+    assert torch.autograd.gradcheck(total, (identity, seen))
+
+
+def test_networks_told_the_same_or_nothing_are_exactly_no_diversity() -> None:
+    seen, same = rollout()[OBSERVATION], torch.ones(AGENTS, 2)
+    bare = network(2, share_params=True)
+    assert gs.measure(ActorTeam.shared(bare, AGENTS, columns=slice(2), identity=same), seen).value == 0
+    told = gs.measure(ActorTeam.shared(bare, AGENTS, columns=slice(AGENTS)), seen)
+    rows, answers = seen.flatten(0, 1), []
+    for agent in range(AGENTS):
+        shown = torch.cat([torch.eye(AGENTS)[agent].expand(len(rows), -1), rows[:, AGENTS:]], -1)
+        answers.append(bare(shown.unsqueeze(1).expand(-1, AGENTS, -1))[:, 0].detach().double())
+    expected = sum(float((a - b).norm(dim=-1).mean()) for a, b in combinations(answers, 2)) / 6
+    assert told.value == pytest.approx(expected, rel=1e-5)
+    assert "share one network" in str(gs.measure(ActorTeam(bare), seen))
+
+
+def test_one_of_several_entries_says_who_acts() -> None:
+    actor, scene = seeing("masked"), scenes(6)
+    columns, identity = slice(0, 2), torch.randn(AGENTS, 2, generator=torch.Generator().manual_seed(5))
+    total = 0.0
+    for seat in range(AGENTS):
+        first = scene.apply(lambda each, seat=seat: each[:, [seat] * AGENTS], batch_size=[6])
+        answers = by_place(actor, first, SPEED, columns, identity)
+        total += sum(float((a - b).abs().sum(-1).mean()) / 2 for a, b in combinations(answers, 2)) / 6 / AGENTS
+    options = {"identity": identity, "feature_dims": {PIXELS: 3}}
+    team = ActorTeam.shared(actor, AGENTS, columns={SPEED: columns}, **options)
+    assert gs.measure(team, scene).value == pytest.approx(total, rel=1e-5)
+    assert total > 1e-3
+
+
 PIXELS, SPEED, MASK = ("agents", "pixels"), ("agents", "speed"), ("agents", "action_mask")
 
 
@@ -397,12 +474,23 @@ BAD = {
     "absent entry": (lambda: gs.measure(ActorTeam(gaussian()), rollout()["agents"]), "observations"),
     "bare network": (lambda: gs.measure(ActorTeam(network(2)), rollout()), "observations"),
     "one of two keys": (lambda: gs.measure(looking_team(), scenes(5)[SPEED]), "observations"),
+    "columns of no entry": (lambda: gs.measure(told_team(slice(2)), scenes(5)), "columns"),
+    "columns of another entry": (lambda: gs.measure(told_team({("agents", "id"): 0}), scenes(5)), "columns"),
+    "columns of another length": (lambda: gs.measure(told_team({SPEED: 0}), scenes(5)), "columns"),
+    "identity of others": (
+        lambda: gs.measure(ActorTeam.shared(module(2), AGENTS, columns=0, identity=torch.eye(3)), rollout()),
+        "identity",
+    ),
     "beside a value": (lambda: ActorTeam(with_value(gaussian())), "actor"),
 }
 
 
 def looking_team() -> ActorTeam:
     return ActorTeam(seeing("gaussian"), feature_dims={PIXELS: 3})
+
+
+def told_team(columns: object) -> ActorTeam:
+    return ActorTeam.shared(seeing("gaussian"), AGENTS, columns=columns, feature_dims={PIXELS: 3})
 
 
 @pytest.mark.parametrize("case", BAD)

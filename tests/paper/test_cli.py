@@ -37,11 +37,18 @@ def test_a_run_tells_judges_and_writes(run: Any, made: list[int], tmp_path: Path
     result = run("run", "--scale", "laptop", *options(tmp_path))
     assert result.exit_code == 0, result.output
     assert made == [2, 3, 2, 3]
-    assert "recovery: took" in result.stderr
+    assert "recovery: ran, " in result.stderr
     assert "Measurements of the paper, 2: 1 confirmed, 1 not confirmed" in result.stdout
     assert "1 claims can only be decided at another scale" in result.stdout
     for name in ("verdicts.html", "recovery/laptop.json", "timing/laptop.png"):
         assert (tmp_path / "results" / name).is_file()
+
+
+def test_what_is_there_is_read_and_says_so(run: Any, made: list[int], tmp_path: Path) -> None:
+    for _ in range(2):
+        result = run("run", "recovery", "--scale", "smoke", *options(tmp_path))
+    assert made == [2]
+    assert f"recovery: nothing ran, read {tmp_path / 'results' / 'recovery' / 'smoke.json'}" in result.stderr
 
 
 def test_verdicts_only(run: Any, made: list[int], tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from graphsnd.rl.log import Run
-from paper.control.calls import Edges, MetricTimes, StepShare
+from paper.control import author
+from paper.control.calls import MetricTimes
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, FaultyRun, FaultyStudy
 from paper.control.logs import split_runs
 from paper.control.study import Study, summarise_run
@@ -29,7 +30,6 @@ SERIES = {"audit": [0.2, 0.06], "applied": [0.12, 0.12]}
 FAULTY = FaultyStudy(4, 0.12, 2.0, tuple(FaultyRun(arm, 0.001, 0.5, SERIES) for arm in (SOUND, DOUBLED, BLIND)))
 TIMES = {arm: Timing([s, s], [1, 1]) for arm, s in (("complete", 9.5), ("bernoulli:0.1", 1.0))}
 TIMED = MetricTimes(TIMES, TIMES)
-STEP = StepShare(networks=1.0, distances=0.1, learning=0.3, share=0.88, arithmetic=0.87)
 
 
 @pytest.fixture
@@ -37,8 +37,6 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cells:
     for name, value in (
         ("faulty_controllers.run_faulty_study", FAULTY),
         ("calls.time_calls", TIMED),
-        ("calls.measure_step", STEP),
-        ("calls.count_edges", Edges(122.4, 0.1, 100)),
     ):
         monkeypatch.setattr(f"paper.control.{name}", lambda *args, value=value, **options: value)
     return Cells(tmp_path / "work", results=tmp_path / "results")
@@ -68,7 +66,10 @@ def test_the_committed_study(cells: Cells) -> None:
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
     numbers = known(outcome.numbers)
     named = {claim.number for claim in load_claims() if claim.experiment == "dico-50"}
-    assert named - set(numbers) == {"loop_time_over_paper"}  # for a GPU
+    assert named - set(numbers) == {
+        "loop_time_over_paper",
+        "metric_share_growth",
+    }  # for a GPU, and of logs of ten agents
     assert outcome.data.study.missing == ()
     assert {(twin.arm, twin.target) for twin in outcome.data.twins} == {("complete", 0.12), ("bernoulli:0.1", 0.12)}
     shortcut, interval = numbers["shortcut_reward_difference"], stats.ttest_1samp([0, 1, 2], 0).confidence_interval()
@@ -108,12 +109,47 @@ def test_the_committed_study(cells: Cells) -> None:
         for arm in ("complete", "bernoulli:0.1")
         for t in (0.12, 0.14, 0.15)
     ]
-    assert numbers["difference_over_seed_sd"].value == pytest.approx(abs(pair.value) / np.sqrt(np.mean(spreads)))
+    at = {t: [window(Run("bernoulli:0.1", t, s), "reward").mean() - window(Run("complete", t, s), "reward").mean()
+              for s in range(3)] for t in (0.12, 0.14, 0.15)}  # fmt: skip
+    worst, over = max(at.values(), key=lambda values: abs(np.mean(values))), numbers["difference_over_seed_sd"]
+    ends = [float(np.mean(worst)), *stats.ttest_1samp(worst, 0).confidence_interval()]
+    assert (over.value, over.low, over.high) == pytest.approx([end / np.sqrt(np.mean(spreads)) for end in ends])
+    late = [window(Run("complete", t, s), "reward") for t in (0.12, 0.14, 0.15) for s in range(3)]
+    grown = [abs(values[25:].mean() / values[:25].mean() - 1) for values in late]
+    assert numbers["late_reward_growth"].value == pytest.approx(max(grown))
+    check_steps(numbers, cells)
     gaps = [abs(rewards["bernoulli:0.1", t] / rewards["complete", t] - 1) for t in (0.12, 0.14, 0.15)]
     assert numbers["largest_reward_gap"].value == pytest.approx(max(gaps))
     assert numbers["fused_metric_speedup"].value == pytest.approx(3)
     assert numbers["environment_over_controlled"].value == pytest.approx(2 / 3)
     EXPERIMENT.figure(decode(Data, json.loads(json.dumps(outcome.data, default=asdict)))).canvas.draw()
+
+
+def check_steps(numbers: dict[str, Number], cells: Cells) -> None:
+    """The smallest step of our grid, and what it is with the author's two beside it."""
+    means = {(run.arm, run.target, run.seed): run.reward for grid in author.read_grids() for run in grid}
+    ours = {(r.arm, r.target, r.seed): window(r, "reward").mean() for r in PAPER.runs()}
+    for name, rewards in (("smallest_reward_step", ours), ("pooled_smallest_step", ours | means)):
+        seeds = sorted({seed for _, _, seed in rewards})
+        steps = [[rewards[arm, b, s] - rewards[arm, a, s] for s in seeds]
+                 for arm in ("complete", "bernoulli:0.1") for a, b in ((0.12, 0.14), (0.14, 0.15))]  # fmt: skip
+        least = min(steps, key=np.mean)
+        interval = stats.ttest_1samp(least, 0).confidence_interval()
+        number = numbers[name]
+        assert (number.value, number.low, number.high) == pytest.approx((np.mean(least), interval.low, interval.high))
+    both, targets = ours | means, (0.12, 0.14, 0.15)
+    apart = [
+        np.mean([both["bernoulli:0.1", t, s] - both["complete", t, s] for t in targets])
+        for s in sorted({seed for _, _, seed in both})
+    ]
+    interval, pooled = stats.ttest_1samp(apart, 0).confidence_interval(), numbers["pooled_reward"]
+    assert (pooled.value, pooled.low, pooled.high) == pytest.approx((np.mean(apart), interval.low, interval.high))
+    assert numbers["second_grid_reward"].value == pytest.approx(np.mean(apart[-3:]))
+    audits = {t: [window(Run("complete", t, s), "audit").mean() for s in range(3)] for t in targets}
+    theirs = {t: [float(run.columns["posthoc_full_snd_late_mean"]) for run in author.read_grids()[1]
+                  if (run.arm, run.target) == ("complete", t)] for t in targets}  # fmt: skip
+    z = [abs(stats.ttest_ind(audits[t], theirs[t], equal_var=False).statistic) for t in targets]
+    assert numbers["audit_largest_z"].value >= max(z) * (1 - 1e-9)
 
 
 GRID = ("paired_reward_difference", "largest_audit_error_full", "reward_full_012", "difference_over_seed_sd")
@@ -126,13 +162,14 @@ def test_some_runs_decide_no_claim_about_all(cells: Cells) -> None:
     numbers = known(outcome.numbers)
     assert not set(GRID) & set(numbers)
     assert {"rollout_difference", "wrong_estimator_audit_error", "mean_edges", "fused_metric_speedup"} <= set(numbers)
+    assert not {"pooled_reward", "iteration_seconds"} & set(numbers)
 
 
 def start(audit: float) -> Data:
     """Matched runs of both arms with the same rewards in the second iteration, and audits that differ by ``audit``."""
     runs = (RUN, replace(RUN, arm="bernoulli:0.1", first_audits=(0.1, 0.1 + audit)))
     runs = tuple(replace(run, first_rewards=(0.3, 0.3), first_audits=(0.1, run.first_audits[-1])) for run in runs)
-    study = Study(50, 4, 1, 2, ("another",), runs, {}, ())
+    study = Study(50, 4, 1, 2, ("another",), runs, ())
     return Data(study, (), FAULTY)
 
 
@@ -152,8 +189,7 @@ def test_committed_data_give_the_committed_numbers(scale: Scale) -> None:
 def test_committed_logs_give_the_committed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = decode(Data, read_result(RESULTS / "dico-50" / "paper.json").data)
     monkeypatch.setattr("paper.control.faulty_controllers.run_faulty_study", lambda *args, **options: data.faulty)
-    for name, value in {"time_calls": data.timed, "measure_step": data.step, "count_edges": data.edges}.items():
-        monkeypatch.setattr(f"paper.control.calls.{name}", lambda *args, value=value, **options: value)
+    monkeypatch.setattr("paper.control.calls.time_calls", lambda *args, **options: data.timed)
     again = EXPERIMENT.run(Scale.PAPER, Cells(tmp_path)).data
     assert again == data
 

@@ -4,6 +4,7 @@ import itertools
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -27,6 +28,45 @@ def test_loops_pull_the_mean_of_configurations_down(n: int, degree: int) -> None
     every, simple = theory.configuration_means(n, degree)
     assert every == pytest.approx((n * degree - degree) / (n * degree - 1), rel=1e-12)
     assert simple == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "degree"), [(4, 2), (5, 2), (3, 4), (6, 2)])
+def test_a_choice_moves_the_expectation_within_twice_the_largest_distance(n: int, degree: int) -> None:
+    """The step of the mended proof, exactly: the mean sum over all matchings, by the partner of the first stub."""
+    matchings, widest = list(theory.matchings(range(n * degree))), 0.0
+    for seed in range(30):
+        matrix = torch.rand(n, n, generator=torch.Generator().manual_seed(seed)).round().triu(1)
+        distances = (matrix + matrix.T).tolist()
+        sums: dict[int, list[float]] = {}
+        for matching in matchings:
+            whole = sum(distances[a // degree][b // degree] for a, b in matching)
+            sums.setdefault(matching[0][1], []).append(whole)
+        means = [sum(values) / len(values) for values in sums.values()]
+        widest = max(widest, max(means) - min(means))
+    assert 1 <= widest <= 2  # distances are at most 1
+
+
+def test_the_mended_radius_is_the_sum_of_what_the_steps_cost() -> None:
+    n, degree, delta = 100, 7, 0.1
+    chance = 0.5 * math.exp(-(degree**2 - 1) / 4 - degree**3 / (12 * n))
+    radius = theory.repaired_over_printed(n, degree) * paper_random_regular_bound(1.0, n, degree, delta) - 1 / n
+    assert 2 * math.exp(-n * degree * radius**2 / 4) / chance == pytest.approx(delta)
+    assert (degree - 1) / (n * degree - 1) < 1 / n  # what loops cost, of SND
+
+
+def test_an_empty_graph_must_fall_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = theory.measure_points
+
+    def blind(graph: graphs.Graph, points: torch.Tensor) -> object:
+        return SimpleNamespace(value=0.0) if not graph.m else measure(graph, points)
+
+    monkeypatch.setattr(theory, "measure_points", blind)
+    assert theory.fallback_bias() > 0.5  # at p = 0.1 half of the graphs are empty
+
+
+def test_the_divergence_without_its_root_is_no_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(theory, "pairwise", lambda *args: pairwise(*args) ** 2)
+    assert theory.triangle_excess() > 0.01
 
 
 @pytest.mark.parametrize("stubs", [0, 2, 4, 8])
@@ -65,13 +105,16 @@ def test_bounds_of_a_row_are_those_of_the_library() -> None:
 
 def test_a_bound_of_one_is_vacuous_and_a_breach_is_counted() -> None:
     row = theory.Bounded(50, 6, True, False, 0.5, 1.0, 1.2, 0.9, 0.1)
-    data = theory.Data(10, [0.5, 0.01], 0.9, 1.0, [row, replace(row, error=1.3, spectral=0.99, probabilistic=1.0)])
+    rows = [row, replace(row, error=1.3, spectral=0.99, probabilistic=1.0)]
+    data = theory.Data(10, [0.5, 0.01], 0.9, 1.0, rows, 0.0, 0.0, [])
     numbers = theory.summarise(data)
     assert numbers["conditional_uniformity_p"].value == 0.02
     assert numbers["ramanujan_violations"] is not None
     assert numbers["ramanujan_violations"].value == 1
     shares = (numbers["spectral_vacuous"], numbers["probabilistic_vacuous"], numbers["exact_vacuous"])
     assert [one.value for one in shares if one] == [0.5, 0.5, 0]
+    assert numbers["vacuous_density"] is not None
+    assert numbers["vacuous_density"].value == 36 / 50
 
 
 def test_the_ablation_of_the_same_run_is_read(tmp_path: Path) -> None:

@@ -69,8 +69,8 @@ def test_a_fixed_graph_is_exact_and_not_snd() -> None:
 
 
 def test_few_observations_have_no_observation_error() -> None:
-    found = _facts(None, gs.Deterministic(torch.zeros(3, 4, 2)))
-    assert found["SND"].startswith("0 ± unknown (")
+    found = _facts(None, gs.Deterministic(torch.eye(2).expand(3, 2, 2)))
+    assert found["SND"].startswith("1.41421 ± unknown (")
     assert "16 observations" in found["clusters"]
 
 

@@ -65,12 +65,19 @@ def _joint(generator: torch.Generator) -> Team:
     return team
 
 
+def _shared(generator: torch.Generator) -> Team:
+    first, last = modules(generator)[:2]
+    network = nn.Sequential(nn.Linear(FEATURES, 8), first[1], last[2]).double()
+    return Team.shared(network, N, identity=torch.randn(N, 2, generator=generator).double(), columns=[1, 3])
+
+
 TEAMS: dict[str, Callable[[torch.Generator], Team]] = {
     **{f"stacked {kind}": (lambda g, kind=kind: stacked(kind, g)) for kind in HEADS},
     "modules": lambda g: as_team(modules(g)),
     "modules of two architectures": _mixed,
-    "callables": lambda g: as_team([lambda o, m=m: (m(o), m(o).exp()) for m in modules(g)]),
+    "callables": lambda g: as_team([lambda o, m=m: {"loc": m(o), "scale": m(o).exp()} for m in modules(g)]),
     "joint": _joint,
+    "shared": _shared,
 }
 
 

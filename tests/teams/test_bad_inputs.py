@@ -44,17 +44,19 @@ def draw(policies: Any) -> Any:
 # One argument, the callable that is given it, and values that it refuses.
 VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
     ("team", lambda team: gs.evaluate(team, ROWS.view(6, 5, FEATURES)), [
-        [], [LINEAR, nn.Linear(FEATURES, 3)], [LINEAR, lambda o: (LINEAR(o), 1.0)],
+        [], [LINEAR, nn.Linear(FEATURES, 3)], [LINEAR, lambda o: {"loc": LINEAR(o), "scale": 1.0}],
+        [lambda o: (LINEAR(o), 1.0)] * 2,
         [lambda o: LINEAR(o).unsqueeze(1)] * 2, [lambda o: {"loc": o}] * 2, [lambda o: [o, o]] * 2, ["policy"],
         {"a": "policy"}, 7, None, LINEAR, [lambda o: LINEAR(o).mean(0)] * 2, [lambda o: o[:-1]] * 2,
         [lambda o: o[:, 0]] * 2, [lambda o: o.argmax(-1)] * 2, [lambda o: "left"] * 2,
         [weighted(2.0), weighted(3.0)], [weighted(2.0), lambda o: gs.Categorical(logits=o)],
+        [nn.Linear(FEATURES, 2, device="meta")] * 2, nn.Linear(FEATURES, 2, device="meta"),
         [nn.LSTM(FEATURES, 2)] * 2, [lambda o: (o, None)] * 2, [lambda o: o + torch.randn_like(o)] * 2,
     ]),
     ("team", lambda agents: gs.evaluate(lambda o: torch.zeros(30, 3, 2), ROWS, agents=agents), [5]),
     ("team", lambda policy: gs.evaluate(policy, torch.randn(4, 3)), [lambda o: torch.ones(4, len(o), 2)]),
     ("team", lambda answer: as_team([torch.sin, answer]).partial(torch.ones(5, 4), torch.tensor([[0, 1]] * 5)), [
-        lambda o: o[:-1], lambda o: o.unsqueeze(1), lambda o: (o, 1.0),
+        lambda o: o[:-1], lambda o: o.unsqueeze(1), lambda o: {"loc": o, "scale": 1.0},
     ]),
     ("actions", lambda policy: gs.evaluate([LINEAR, policy], ROWS), [lambda o: LINEAR(o) * torch.nan]),
     ("actions", lambda policy: as_team([policy]).partial(ROWS, torch.zeros(30, 1).long()), [lambda o: o * torch.nan]),
@@ -107,6 +109,88 @@ def test_bad_inputs_are_named(name: str, call: Callable[[Any], Any], value: Any)
     with pytest.raises(gs.InputError) as error:
         call(value)
     assert error.value.name == name
+
+
+NAMES = ("scout", "guard", "medic")
+
+
+def network(features: int = FEATURES, *, broken: bool = False) -> nn.Module:
+    module = nn.Sequential(nn.Linear(features, 8), nn.Tanh(), nn.Linear(8, 2))
+    if broken:
+        module[0].weight.data[0, 0] = torch.nan
+    return module
+
+
+def wrapped(answer: Callable[..., Any]) -> dict[str, Any]:
+    """Functions around modules, the second of which puts out NaN."""
+    modules = [network(broken=name == "guard") for name in NAMES]
+    return {name: lambda o, m=m: answer(m(o)) for name, m in zip(NAMES, modules, strict=True)}
+
+
+def diverged(kind: str) -> Any:
+    """A team whose second agent puts out NaN."""
+    plain = [network(broken=name == "guard") for name in NAMES]
+    stack = StackedMLP.create((3,), (FEATURES, 4), generator=GENERATOR)
+    stack.weights[0].data[1, 0, 0] = torch.nan
+    identity = torch.eye(3).index_fill(0, torch.tensor([1]), torch.nan)
+    return {
+        "modules": dict(zip(NAMES, plain, strict=True)),
+        "functions": wrapped(lambda out: out),
+        "normals": wrapped(lambda out: D.Normal(out, 1.0)),
+        "categoricals": wrapped(lambda out: D.Categorical(logits=out)),
+        "behaviours": wrapped(lambda out: gs.Categorical(logits=out)),
+        "stacked": StackedTeam(stack, CategoricalHead(4)).with_names(NAMES),
+        "shared": gs.Team.shared(network(), NAMES, columns=[0, 1, 2], identity=identity),
+    }[kind]
+
+
+@pytest.mark.parametrize("design", [None, "agents:2"])
+@pytest.mark.parametrize("rows", [ROWS, ROWS.view(6, 5, FEATURES)])
+@pytest.mark.parametrize("kind", ["modules", "functions", "normals", "categoricals", "behaviours", "stacked", "shared"])
+def test_the_agent_whose_output_is_nan_is_named(kind: str, rows: torch.Tensor, design: str | None) -> None:
+    with pytest.raises(gs.InputError, match=r"of agent guard|of policy guard|from policy guard") as error:
+        gs.measure(diverged(kind), rows, design=design)
+    assert not any(name in str(error.value) for name in ("scout", "medic"))
+    joint = as_team(lambda o: torch.stack([o, o.where(torch.tensor(0) == 1, torch.nan), o], -2))
+    with pytest.raises(gs.InputError, match=r"of agent 1\."):
+        joint.evaluate(rows)
+
+
+def test_nan_in_observations_is_found_before_a_policy_is_asked() -> None:
+    asked: list[int] = []
+    policies = [lambda o: asked.append(1) or o] * 2
+    rows = ROWS.clone()
+    rows[7, 2] = torch.nan
+    team = as_team(policies)
+    for call in (
+        lambda: gs.measure(policies, rows), lambda: gs.evaluate(policies, rows),
+        lambda: gs.measure(policies, rows, design="agents:2"), lambda: team.partial(rows, torch.zeros(30, 1).long()),
+        lambda: gs.measure(policies, {"a": rows, "b": rows}),
+    ):  # fmt: skip
+        with pytest.raises(gs.InputError) as error:
+            call()
+        assert error.value.name == "observations"
+    with pytest.raises(gs.InputError, match=r"the first at index \(7, 2\)"):
+        gs.evaluate(policies, rows)
+    assert not asked
+    rows[7, 2] = torch.inf  # a policy may know what to do with it
+    assert gs.measure([lambda o: o.clamp(-1, 1), lambda o: o.clamp(-2, 2)], rows).value > 0
+
+
+@pytest.mark.parametrize("design", [None, "agents:2"])
+def test_another_width_is_named_with_its_policy(design: str | None) -> None:
+    rows, net = torch.randn(30, FEATURES + 1), network()
+    teams: list[tuple[str, Any]] = [
+        ("policy guard", {"scout": network(FEATURES + 1), "guard": network(), "medic": network(FEATURES + 1)}),
+        ("policy 0", [network() for _ in range(3)]),
+        ("policy 0", [lambda o: D.Normal(net(o), 1.0) for _ in range(3)]),
+        ("the stacked module", lambda o: net(o).unsqueeze(-2).expand(*o.shape[:-1], 3, 2)),
+        ("the shared network", gs.Team.shared(network(), 3, columns=slice(3))),
+    ]
+    for who, team in teams:
+        said = rf"`observations` with {FEATURES} features, as {who} takes them, got {FEATURES + 1}\."
+        with pytest.raises(gs.InputError, match=said):
+            gs.measure(team, rows, design=design)
 
 
 FILES: list[tuple[str, Callable[[Path, Any], Any], list[Any]]] = [

@@ -43,8 +43,8 @@ def answers(weight: torch.Tensor) -> dict[str, object]:
     spread = lambda o: (o @ weight).exp() + 0.1  # noqa: E731
     return {
         "tensor": lambda o: o @ weight,
-        "tuple": lambda o: (o @ weight, spread(o)),
-        "tuple with a number": lambda o: (o @ weight, 0.5),
+        "moments": lambda o: {"loc": o @ weight, "scale": spread(o)},
+        "moments with a number": lambda o: {"mean": o @ weight, "std": 0.5},
         "normal": lambda o: D.Normal(o @ weight, spread(o)),
         "independent normal": lambda o: D.Independent(D.Normal(o @ weight, spread(o)), 1),
         "multivariate normal": lambda o: D.MultivariateNormal(o @ weight, torch.diag_embed(spread(o))),

@@ -62,7 +62,7 @@ def compare(
     observations: Any = None,
     *,
     clusters: torch.Tensor | Sequence[int] | None = None,
-    distance: Distance | None = None,
+    distance: Distance | str | None = None,
     confidence: float = 0.95,
     seed: int = 0,
     backend: str = "auto",
@@ -81,7 +81,7 @@ def compare(
             evaluated on the same ones.
         clusters: Episode or environment of each observation, integers of the leading shape or flat; as in
             :func:`graphsnd.measure` when None.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         confidence: Coverage of the interval.
         seed: Seed of the test.
         backend: ``auto`` or the name of a kernel backend.

@@ -80,7 +80,7 @@ def cut_tree(links: Matrix, groups: int) -> Labels:
 
 def roles(
     source: Behavior | Estimate,
-    distance: Distance | None = None,
+    distance: Distance | str | None = None,
     *,
     smallest: int | None = None,
     seed: int = 0,
@@ -100,7 +100,7 @@ def roles(
 
     Args:
         source: What ``n`` agents would do on shared observations, or an estimate that kept the distances of all pairs.
-        distance: Distance object for a behaviour; the family's default when None.
+        distance: A distance or its name, for a behaviour; the family's default when None.
         smallest: Agents of the smallest role; 3 when None, or 2 in teams of fewer than 12 agents.
         seed: Seed of the teams that it is compared with.
         backend: ``auto`` or the name of a kernel backend.

@@ -15,7 +15,7 @@ from graphsnd.behavior.points import Norm, Points, flatten
 from graphsnd.errors import InputError, check_choice, check_finite, check_tensor, describe, plural, shape_of
 
 BY_GROUP = "Measure each group by itself: gs.measure(predators, ...), gs.measure(prey, ...)."
-Agents = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or one tensor per agent
+PerAgent = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or one tensor per agent
 
 
 class Named:
@@ -82,6 +82,7 @@ class Behavior(Named, ABC):
             fix = f"Use {' or '.join(f'graphsnd.{known.__name__}()' for known in self.distances)}."
             if type(distance) is not Wasserstein and Wasserstein in self.distances:
                 fix += " Probabilities are a graphsnd.Categorical, samples a graphsnd.Samples (draw_samples)."
+                fix += " Policies that put out logits: outputs='logits'."
             raise InputError("distance", f"to fit a {type(self).__name__} behaviour", distance.name, fix)
         return distance
 
@@ -116,7 +117,7 @@ class Deterministic(Behavior):
         ('scout', 'guard')
     """
 
-    def __init__(self, actions: Agents, *, validate: bool = True) -> None:
+    def __init__(self, actions: PerAgent, *, validate: bool = True) -> None:
         self.actions = read_agents("actions", actions, "(..., agents, actions)", finite=validate)
         super().__init__(self.actions.shape, actions)
 
@@ -149,13 +150,18 @@ def as_distance(behavior: Any, distance: Any = None) -> Distance:
     if distance is None:
         return behavior.distance
     if isinstance(distance, str):
-        name = distance.lower().replace("_", "-")
-        check_choice("distance", name, DISTANCES)
-        distance = DISTANCES[name]
+        distance = distance_by_name(distance)
     if not isinstance(distance, Distance):
         fix = f"Names: {', '.join(DISTANCES)}. Of single parts: graphsnd.Joint(parts, distance={{...}})."
         raise InputError("distance", "to be a distance such as graphsnd.Hellinger()", describe(distance), fix)
     return behavior.accept(distance)
+
+
+def distance_by_name(distance: str) -> Distance:
+    """Return the distance with a name, such as ``"hellinger"``, or raise."""
+    name = distance.lower().replace("_", "-")
+    check_choice("distance", name, DISTANCES)
+    return DISTANCES[name]
 
 
 def embed(behavior: Behavior, distance: Distance | str | None = None, *, fewest: int = 2) -> Points:

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from graphsnd.behavior.behavior import Agents, Behavior, broadcast, names_of, read_agents, stack_agents
+from graphsnd.behavior.behavior import Behavior, PerAgent, broadcast, names_of, read_agents, stack_agents
 from graphsnd.behavior.distances import Distance, Hellinger, JensenShannon, TotalVariation
 from graphsnd.behavior.points import Norm, Points, flatten, widen
-from graphsnd.errors import InputError, check_tensor, shape_of
+from graphsnd.errors import InputError, check_finite, check_tensor, shape_of
 
 # How far a row of probabilities may be from 1 before it is not one: the rounding of a softmax in that dtype.
 _SUM_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
@@ -36,9 +36,9 @@ class Categorical(Behavior):
 
     def __init__(
         self,
-        probs: Agents | None = None,
-        logits: Agents | None = None,
-        mask: Agents | None = None,
+        probs: PerAgent | None = None,
+        logits: PerAgent | None = None,
+        mask: PerAgent | None = None,
         *,
         validate: bool = True,
     ) -> None:
@@ -80,7 +80,7 @@ class _HalfRoot(torch.autograd.Function):
         return torch.where(roots > 0, grad / (4 * torch.where(roots > 0, roots, 1)), 0)
 
 
-def _checked_probs(given: Agents, validate: bool) -> torch.Tensor:
+def _checked_probs(given: PerAgent, validate: bool) -> torch.Tensor:
     """Return probabilities that sum to 1, at least float32: in half precision total variation could exceed 1."""
     probs = read_agents("probs", given, "(..., agents, actions)", finite=validate)
     wide, off = widen(probs), 0.0
@@ -96,7 +96,7 @@ def _checked_probs(given: Agents, validate: bool) -> torch.Tensor:
     return wide / wide.sum(-1, keepdim=True) if rounded else probs
 
 
-def _softmax(given: Agents | None, mask: Agents | None, validate: bool) -> torch.Tensor:
+def _softmax(given: PerAgent | None, mask: PerAgent | None, validate: bool) -> torch.Tensor:
     logits = read_agents("logits", given, "(..., agents, actions)")
     if mask is not None:
         rows = check_tensor("mask", stack_agents("mask", mask, names_of(given)), 0, "(..., agents, actions)")
@@ -105,7 +105,7 @@ def _softmax(given: Agents | None, mask: Agents | None, validate: bool) -> torch
     if validate:
         values = logits.detach()
         if bool((torch.isnan(values) | (values == torch.inf)).any()):
-            raise InputError("logits", "to be finite or -inf", "NaN or +inf values", "Look for a diverged policy.")
+            check_finite("logits", values.masked_fill(values == -torch.inf, 0), names_of(given))
         if bool((values == -torch.inf).all(dim=-1).any()):
             raise InputError("mask", "to allow at least one action for every agent and observation", "an empty row")
     # Half precision probabilities would not sum to 1 well enough to compare; the softmax is cheap in float32.

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from graphsnd.behavior.behavior import Agents, Behavior, broadcast, read_agents, stack_agents
+from graphsnd.behavior.behavior import Behavior, PerAgent, broadcast, read_agents, stack_agents
 from graphsnd.behavior.distances import Distance
 from graphsnd.behavior.points import Norm, Points, flatten
 from graphsnd.errors import InputError, check_finite, check_tensor, shape_of
@@ -29,7 +29,7 @@ class Gaussian(Behavior):
         Gaussian(agents=3, observations=64)
     """
 
-    def __init__(self, loc: Agents, scale: Agents | float, *, validate: bool = True) -> None:
+    def __init__(self, loc: PerAgent, scale: PerAgent | float, *, validate: bool = True) -> None:
         given, loc = loc, read_agents("loc", loc, "(..., agents, actions)", finite=validate)
         super().__init__(loc.shape, given)
         scale = stack_agents("scale", scale, self._names)
@@ -64,7 +64,7 @@ class MultivariateGaussian(Behavior):
         MultivariateGaussian(agents=3, observations=64)
     """
 
-    def __init__(self, loc: Agents, covariance: Agents, *, validate: bool = True) -> None:
+    def __init__(self, loc: PerAgent, covariance: PerAgent, *, validate: bool = True) -> None:
         given, loc = loc, read_agents("loc", loc, "(..., agents, actions)", finite=validate)
         super().__init__(loc.shape, given)
         stacked = stack_agents("covariance", covariance, self._names, trailing=2)

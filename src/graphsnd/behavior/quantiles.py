@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from graphsnd.behavior.behavior import Agents, Behavior, read_agents
+from graphsnd.behavior.behavior import Behavior, PerAgent, read_agents
 from graphsnd.behavior.distances import Distance
 from graphsnd.behavior.points import Norm, Points, flatten
 
@@ -36,7 +36,7 @@ class Quantiles(Behavior):
         Quantiles(agents=3, observations=64)
     """
 
-    def __init__(self, values: Agents, *, validate: bool = True) -> None:
+    def __init__(self, values: PerAgent, *, validate: bool = True) -> None:
         self.values = read_agents("values", values, "(..., agents, actions, nodes)", trailing=2, finite=validate)
         super().__init__(self.values.shape[:-1], values)
         if validate and not torch.compiler.is_compiling():

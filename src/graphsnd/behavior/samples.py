@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import torch
 
-from graphsnd.behavior.behavior import Agents, Behavior, read_agents
+from graphsnd.behavior.behavior import Behavior, PerAgent, read_agents
 from graphsnd.behavior.distances import Distance, Sliced, Wasserstein
 from graphsnd.behavior.points import Norm, Points, widen
 from graphsnd.errors import InputError
@@ -38,7 +38,7 @@ class Samples(Behavior):
 
     distances = (Wasserstein, Sliced)
 
-    def __init__(self, samples: Agents, *, validate: bool = True) -> None:
+    def __init__(self, samples: PerAgent, *, validate: bool = True) -> None:
         layout = "(..., agents, samples, features)"
         self.samples = read_agents("samples", samples, layout, trailing=2, finite=validate)
         super().__init__(self.samples.shape[:-1], samples)

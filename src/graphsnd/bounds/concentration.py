@@ -137,7 +137,7 @@ def edges_for(eps: float, d_max: float, delta: float) -> int:
     return next(k for k in range(max(1, m - 1), m + 2) if hoeffding(d_max, k, delta) <= eps)
 
 
-def diameter(behavior: Behavior, distance: Distance | None = None) -> float:
+def diameter(behavior: Behavior, distance: Distance | str | None = None) -> float:
     """Return a certain upper bound on all distances, in O(n): the two largest distances to the mean agent, added.
 
     By the triangle inequality d(i, j) <= d(i, c) + d(c, j) for any point c; at most twice the true largest
@@ -147,7 +147,7 @@ def diameter(behavior: Behavior, distance: Distance | None = None) -> float:
 
     Args:
         behavior: What ``n`` agents would do on shared observations.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
 
     Example:
         >>> import torch, graphsnd as gs

@@ -52,7 +52,7 @@ from graphsnd.bounds.concentration import check_arguments
 from graphsnd.bounds.spectral import Floats, Ints, adjacency, count_bipartite_components
 from graphsnd.errors import InputError, check_agents, check_finite, check_tensor, shape_of
 from graphsnd.graphs import Graph
-from graphsnd.graphs.pairs import check_degree
+from graphsnd.graphs.edges import check_degree
 from graphsnd.sums import add_last
 
 TOLERANCE = 1e-12  # relative error at which the fit stops

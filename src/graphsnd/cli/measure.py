@@ -100,7 +100,7 @@ def measure(
     Pickled objects are never loaded.
     """  # noqa: D301 (the mark before lines that stay as they are)
     from graphsnd.behavior.distances import DISTANCES
-    from graphsnd.cli.files import find_teams, read_checkpoints, read_team
+    from graphsnd.cli.read_team import find_teams, read_checkpoints, read_team
 
     for name, path in (("html", html), ("png", png), ("csv", csv)):
         check_output(name, path)
@@ -164,7 +164,7 @@ def measure_teams(
         step: Called with what is being done.
         options: Options of :func:`graphsnd.measure`.
     """
-    from graphsnd.cli.files import read_team
+    from graphsnd.cli.read_team import read_team
     from graphsnd.teams.files import OBSERVATIONS
 
     beside = [team / OBSERVATIONS for team in teams if (team / OBSERVATIONS).is_file()]

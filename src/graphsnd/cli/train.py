@@ -236,17 +236,15 @@ def _run_task(task: Task, folder: Path, *, device: str, **options: Any) -> None:
     """
     import torch
 
-    from graphsnd.plots.training import iteration_describer
+    from graphsnd.plots.training_tables import iteration_describer
     from graphsnd.rl import train
+    from graphsnd.rl.cuda import check_cuda
 
-    if device == "cuda" and not torch.cuda.is_available():
-        raise InputError("device", "that this machine has", "cuda", "Use cpu.")
+    check_cuda(device)
     device = "cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu")
     settings, names = task.settings, task.run_names()
-    if (
-        device == "cpu"
-        and settings.samples * settings.epochs * settings.iterations * len(names) * (task.agents or 1) > LONG
-    ):
+    work = settings.samples * settings.epochs * settings.iterations * len(names) * (task.agents or 1)
+    if device == "cpu" and work > LONG:
         typer.echo("these settings take hours on a CPU; the preset with the name of the world takes minutes", err=True)
     describe = iteration_describer(settings.samples * len(names))
     with plain_warnings(), _watch(settings.iterations, settings.optimiser_steps, describe) as (report, progress):
@@ -272,7 +270,7 @@ def _run_grid(task: Task, folder: Path, **options: Any) -> None:
     """
     from rich.live import Live
 
-    from graphsnd.plots.training import describe_grid, grid_table
+    from graphsnd.plots.training_tables import describe_grid, grid_table
     from graphsnd.rl import train_grid
     from graphsnd.rl.checkpoint import STACKS
 
@@ -307,7 +305,8 @@ def _show_results(task: Task, folder: Path, written: Sequence[Path]) -> None:
     """
     from graphsnd.plots import report
     from graphsnd.plots.style import save_png
-    from graphsnd.plots.training import control_table, training_curves, training_figure, training_table
+    from graphsnd.plots.training import training_figure
+    from graphsnd.plots.training_tables import control_table, training_curves, training_table
     from graphsnd.rl.log import read_rows
 
     if not (rows := read_rows(folder)):

@@ -27,7 +27,7 @@ def audit(
     team: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
     observations: Tensor,
     *,
-    distance: Distance | None = None,
+    distance: Distance | str | None = None,
     design: Design | Graph | MovingGraph | str | None = None,
     positions: Tensor | None = None,
 ) -> Tensor:

@@ -109,7 +109,7 @@ class ControlledTeam(Team):
         check_fit(shared, deviations, kind)
         if len(deviations.batch) != 1:
             raise InputError("deviations", "with batch (agents,)", f"{deviations.batch}")
-        self.shared, self.deviations, self.kind, self.squashed = shared, deviations, kind, squashed
+        self.common, self.deviations, self.kind, self.squashed = shared, deviations, kind, squashed
         self.about = dict(about or {})
         weight = deviations.weights[0]
         self.scale = torch.as_tensor(scale, dtype=weight.dtype, device=weight.device).detach().clone()
@@ -119,11 +119,11 @@ class ControlledTeam(Team):
         self.cost = shared.cost + deviations.cost
 
     def _describe(self) -> dict[str, Any]:
-        networks = {"shared": self.shared.describe(), "deviations": self.deviations.describe()}
+        networks = {"shared": self.common.describe(), "deviations": self.deviations.describe()}
         return {**networks, "kind": self.kind, "squashed": self.squashed, "about": self.about}
 
     def _modules(self) -> nn.ModuleDict:
-        modules = nn.ModuleDict({"shared": self.shared, "deviations": self.deviations})
+        modules = nn.ModuleDict({"shared": self.common, "deviations": self.deviations})
         modules.register_buffer("scale", self.scale)
         return modules
 
@@ -141,7 +141,7 @@ class ControlledTeam(Team):
         length = diagonal(ends.amin(0), ends.amax(0))
         common: float | None = 1.0
         if self.kind == "categorical":
-            reach = torch.stack(self.shared.output_range()).abs().amax(0)
+            reach = torch.stack(self.common.output_range()).abs().amax(0)
             common = diagonal(-reach, reach)
         # What all share cancels, but float32 rounds it as well: a mean up to 1, or logits.
         return None if length is None or common is None else length + 1e-5 * common
@@ -153,7 +153,7 @@ class ControlledTeam(Team):
         return self._behavior(observations, run_chosen(self.deviations, observations, agents))
 
     def _behavior(self, observations: Tensor, deviation: Tensor) -> Behavior:
-        parts = combine(self.kind, run_all(self.shared, observations), deviation, self.scale)
+        parts = combine(self.kind, run_all(self.common, observations), deviation, self.scale)
         if self.kind == "categorical":
             return Categorical(logits=parts[0]) if self.squashed else Deterministic(centre_logits(parts[0]))
         return squash_normal(*parts) if self.squashed and self.kind == "tanh-normal" else Gaussian(*parts)

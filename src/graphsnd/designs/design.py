@@ -65,8 +65,8 @@ class Design(ABC):
     def __post_init__(self) -> None:
         for name, value in vars(self).items() if self.number is int else ():
             if value is not None:
-                whole = check_integer(name, value, f"to be an integer, at least {self.least}", low=self.least)
-                object.__setattr__(self, name, whole)
+                integer = check_integer(name, value, f"to be an integer, at least {self.least}", low=self.least)
+                object.__setattr__(self, name, integer)
 
     @abstractmethod
     def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Draw:

@@ -25,7 +25,7 @@ from graphsnd.sums import total
 
 
 def snd(
-    behavior: Behavior | None, distance: Distance | None = None, *, shard: str = "agents", group: Any = None
+    behavior: Behavior | None, distance: Distance | str | None = None, *, shard: str = "agents", group: Any = None
 ) -> Tensor:
     """:func:`graphsnd.snd` of a team whose shards are held by the ranks of a process group.
 
@@ -37,7 +37,7 @@ def snd(
     Args:
         behavior: This rank's shard: what its own agents would do on observations that all ranks share (their number
             may differ, and be 1), or what all agents would do on its own observations. None for an empty shard.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         shard: What is spread over the ranks: ``agents``, which are then numbered in the order of the ranks, or
             ``observations``.
         group: A process group (nccl or gloo); all processes when None; without torch.distributed there is one rank.
@@ -58,7 +58,7 @@ def snd(
 
 
 def graph_snd(
-    behavior: Behavior | None, graph: Graph, distance: Distance | None = None, *, shard: str = "agents",
+    behavior: Behavior | None, graph: Graph, distance: Distance | str | None = None, *, shard: str = "agents",
     group: Any = None,
 ) -> Tensor:  # fmt: skip
     """:func:`graphsnd.graph_snd` of a team in shards, with the same rules as :func:`snd`.
@@ -66,7 +66,7 @@ def graph_snd(
     Args:
         behavior: This rank's shard; None for an empty one.
         graph: Graph on all agents of the team, the same on every rank.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         shard: ``agents`` or ``observations``.
         group: A process group; all processes when None.
 
@@ -86,11 +86,9 @@ def graph_snd(
     shards = make_shards("graph_snd", behavior, distance, shard, group, graph=fingerprint(graph))
     check_graph(graph, shards.agents)
     edges = graph.edges.to(shards.like.values.device)
-    weights, whole = normalised_weights(graph, edges.device)
-    # Without weight all sums are 0.
-    return _mean(
-        shards, lambda points: total(kernels.edge_totals(points, edges, weights, ordered=True)), float(whole) or 1.0
-    )
+    weights, weight_sum = normalised_weights(graph, edges.device)
+    divisor = float(weight_sum) or 1.0  # without weight all sums are 0
+    return _mean(shards, lambda points: total(kernels.edge_totals(points, edges, weights, ordered=True)), divisor)
 
 
 def accumulate(

@@ -78,9 +78,9 @@ class Ranks:
         """Return the sum over ranks, the same bits on all."""
         if self.wire is None:
             return sums
-        whole = sums.to(self.wire, copy=True)
-        dist.all_reduce(whole, group=self.group)
-        return whole.to(sums.device)
+        summed = sums.to(self.wire, copy=True)
+        dist.all_reduce(summed, group=self.group)
+        return summed.to(sums.device)
 
 
 def find_common(notes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -168,14 +168,14 @@ class Shards:
 
 
 def make_shards(
-    call: str, behavior: Behavior | None, distance: Distance | None, shard: str, group: Any, **alike: Any
+    call: str, behavior: Behavior | None, distance: Distance | str | None, shard: str, group: Any, **alike: Any
 ) -> Shards:
     """Check the arguments of this rank, compare them with those of others, and return what they are about to measure.
 
     Args:
         call: Name of the function, the same on all ranks.
         behavior: This rank's shard, which may be one agent; None for none.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         shard: ``agents`` or ``observations``.
         group: A process group, or None for all processes.
         **alike: What else must be the same on all ranks where it is not None.

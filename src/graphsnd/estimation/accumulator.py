@@ -12,20 +12,15 @@ from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.behavior.behavior import as_distance, check_names, embed
+from graphsnd.behavior.behavior import as_distance, check_names, distance_by_name, embed
 from graphsnd.behavior.distances import DISTANCES
 from graphsnd.behavior.points import Points
 from graphsnd.bounds.concentration import check_metric
 from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_integer, check_number, check_type
 from graphsnd.estimation.estimate import Estimate
-from graphsnd.estimation.intervals import (
-    ObservationError,
-    PairError,
-    cluster_error,
-    make_estimate,
-    random_graph_error,
-)
+from graphsnd.estimation.intervals import ObservationError, PairError, cluster_error, make_estimate, random_graph_error
 from graphsnd.graphs import Graph
+from graphsnd.graphs.edges import on_device
 from graphsnd.graphs.graph import check_graph, normalised_weights, ratio, weighted_mean
 from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.sums import total
@@ -46,7 +41,7 @@ class SndAccumulator:
     Args:
         agents: Size of the team.
         graph: Graph on these agents; None for all pairs.
-        distance: Distance object; the default of the first behaviour when None.
+        distance: A distance or its name; the default of the first behaviour when None.
         clusters: Whether every update names the episode or environment of its observations, for the error over
             observations. Without it that error is None: contiguous blocks would depend on the order.
 
@@ -60,7 +55,7 @@ class SndAccumulator:
     """
 
     def __init__(
-        self, agents: int, *, graph: Graph | None = None, distance: Distance | None = None, clusters: bool = False
+        self, agents: int, *, graph: Graph | None = None, distance: Distance | str | None = None, clusters: bool = False
     ) -> None:
         self.agents = check_integer("agents", agents, "to be at least 2", low=2)
         check_type("clusters", clusters, bool, "to be True or False", "Give the clusters to update().")
@@ -69,7 +64,8 @@ class SndAccumulator:
             if graph.m == 0 and graph.inclusion is not None:
                 raise EmptyDrawError("graph")
         self.graph = None if graph is not None and graph.is_complete and graph.weights is None else graph
-        self.distance, self.clusters = distance, clusters
+        self.distance = distance_by_name(distance) if isinstance(distance, str) else distance
+        self.clusters = clusters
         self.names: tuple[str, ...] | None = None if graph is None else graph.names
         self.observations = 0
         self.family: str | None = None  # of the behaviours
@@ -121,11 +117,11 @@ class SndAccumulator:
         if self.graph is None:
             totals = kernels.pair_totals(points)
             return total(totals)[None], totals / math.comb(self.agents, 2)
-        edges = self.graph.edges.to(points.parts[0].device)
-        weights, whole = normalised_weights(self.graph, edges.device)
+        edges = on_device(self.graph.edges, points.parts[0].device)
+        weights, weight_sum = normalised_weights(self.graph, edges.device)
         means, totals = kernels.edge_means_and_totals(points, edges, weights, ordered=True)
         parts = [means, _radii(points)] if self.graph.estimates_snd else [means]
-        return points.observations * torch.cat(parts), ratio(totals, whole)
+        return points.observations * torch.cat(parts), ratio(totals, weight_sum)
 
     def _join(self, ids: Tensor, sizes: Tensor, own: Tensor) -> None:
         """Add clusters, some of which may be there already."""
@@ -160,7 +156,7 @@ class SndAccumulator:
 
     @classmethod
     def from_state(
-        cls, state: dict[str, Any], *, graph: Graph | None = None, distance: Distance | None = None
+        cls, state: dict[str, Any], *, graph: Graph | None = None, distance: Distance | str | None = None
     ) -> SndAccumulator:
         """Resume from :meth:`state`, with the graph and the distance it was collected for.
 
@@ -205,12 +201,12 @@ class SndAccumulator:
         if self.observations == 0 or self.distance is None:
             raise InputError("accumulator", "with at least one observation", "none", "Call update first.")
         means, graph = self._sums / self.observations, self.graph
-        target, design, pairs = "SND", "complete", math.comb(self.agents, 2)
+        target, design = "SND", "complete"
         if graph is None:
-            value = float(means[0]) / pairs
+            value = float(means[0]) / math.comb(self.agents, 2)
             error = PairError(0.0, (value, value), "exact: all pairs")
         else:
-            target, design, pairs = "SND" if graph.estimates_snd else "Graph-SND", graph.family, graph.m
+            target, design = "SND" if graph.estimates_snd else "Graph-SND", graph.family
             means, radii = means.split([graph.m, len(means) - graph.m])
             value = float(weighted_mean(means, graph.to("cpu")))
             error = PairError(0.0, (value, value), "exact: every edge")
@@ -221,9 +217,8 @@ class SndAccumulator:
                 error = random_graph_error(graph, means, value, d_max, 1 - confidence)
         found = cluster_error(self._own, self._sizes, value, confidence, error)
         known = f"{len(self._ids):,} clusters, as given" if found[0] is not None else ObservationError.clusters
-        around = ObservationError(*found, known)
-        about: dict[str, Any] = {"confidence": confidence, "pairs": pairs, "design": design}
-        return make_estimate(value, target, error, around, self, means if graph else None, graph, **about)
+        others, kept = ObservationError(*found, known), means if graph else None
+        return make_estimate(value, target, error, others, self, kept, graph, confidence=confidence, design=design)
 
 
 def _same_names(name: str, known: Sequence[str] | None, given: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from graphsnd.designs.design import Agents, Bernoulli, Complete, Design, Nearest
 from graphsnd.errors import check_agents, check_choice, check_integer
+from graphsnd.estimation.redrawn import CHEAP
 
 # Agents from which a way to sample is faster than exact SND of agents that have been evaluated, by
 # `python -m benchmarks share` (benchmarks/results/share): a CPU thread with 256 observations, an H200 with 4,096.
 CROSSOVERS = {"cpu": {"bernoulli:0.1": 57, "agents:8": 205}, "cuda": {"bernoulli:0.1": 822, "agents:8": 1586}}
-FEW = 1 << 31  # distances of all pairs that take about a second on a CPU
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def advise(n: int, observations: int, goal: str = "global", *, device: str = "cp
         design = Bernoulli(0.1)
         why = f"from {crossover['bernoulli:0.1']} agents on a tenth of the pairs is faster; use a new seed at each step"
         return Advice(design, why, f'gs.measure(policies, observations, design="{design}", seed=step)')
-    if goal == "global" and n >= crossover["agents:8"] and distances > FEW:
+    if goal == "global" and n >= crossover["agents:8"] and distances > CHEAP:
         why = f"all pairs are {distances:,} distances, and from {crossover['agents:8']} agents on a few random agents "
         design, why = Agents(8), why + "are faster"
         return Advice(design, why, f'gs.measure(policies, observations, design="{design}", rel_tol=0.01)')

@@ -81,10 +81,12 @@ class Estimate:
     observations_total: int = 0  # that were given
     distances: int = 0  # measured in all
     why: str = ""  # why this design
+    zero: str = ""  # what makes the value exactly 0
     met: bool | None = None  # whether the tolerance was met; None without one
     looks: int = 1  # how often the data were inspected to decide whether to go on
     seconds: float = 0.0  # that it took
     empty_share: float = 0.0  # of the observations whose own graph has no weight, which count as 0
+    redrawn: bool = False  # whether other pairs are measured at each observation
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
     names: tuple[str, ...] = ()  # of the agents in order, where they have any
     # Mean distance of each measured pair, float64 [pairs_used]. None where pairs are redrawn at each observation, and
@@ -138,7 +140,9 @@ class Estimate:
         """The value ± ``observation_error``, with the digits that the error leaves."""
         error = self.observation_error
         value = round_outwards(self.value, *self.interval, error or self.standard_error)[0]
-        return f"{value} ± {'unknown' if error is None else round_outwards(error, error, error, error)[0]}"
+        if error is None:
+            return f"{value} ± unknown"
+        return f"{value} ± {round_outwards(error, error, error, error)[0] if error > 1e-6 else f'{error:.1g}'}"
 
     def _repr_html_(self) -> str:
         from graphsnd.plots.notebook import estimate_html
@@ -158,7 +162,8 @@ class Estimate:
 
     def __str__(self) -> str:
         words = DISTANCE_WORDS.get(self.distance, self.distance), FAMILY_WORDS.get(self.family, self.family)
-        text = f"{self.target} {self.number()} ({words[0]} of {words[1]}, {self.pairs()}, {self.observations:,}"
+        number = f"0: {self.zero}" if self.zero else self.number()
+        text = f"{self.target} {number} ({words[0]} of {words[1]}, {self.pairs()}, {self.observations:,}"
         of = f" of {self.observations_total:,}" * (self.observations < self.observations_total)
         text += f"{of} {plural('observation', max(self.observations, self.observations_total))}"
         if not self.exact:
@@ -171,8 +176,7 @@ class Estimate:
         """Which pairs were measured, in words."""
         if self.target == "SND" and self.pairs_used == self.pairs_total:
             return f"all {self.pairs_total:,} pairs" if self.pairs_total > 1 else "1 pair"
-        redrawn = self.design.partition(":")[0] in ("agents", "matching", "ring")
-        how = " redrawn at each observation" if redrawn else ""
+        how = " redrawn at each observation" * self.redrawn
         if self.target != "SND" and self.distances != self.pairs_used * self.observations:
             how = " on average"  # each observation has its own graph
         return f"{self.pairs_used:,} of {self.pairs_total:,} {plural('pair', self.pairs_total)}{how} by {self.design}"

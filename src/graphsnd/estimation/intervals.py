@@ -163,13 +163,13 @@ def guaranteed_radius(
     return pair_radius(draws.count, spread, ceiling, template.m, d_max, delta)
 
 
-def errors(
+def standard_errors(
     draws: Draws, template: Template, n: int, observations: int, d_max: float | None = None
 ) -> tuple[float, float, float]:
     """Return the standard error on the given observations, its part from choosing pairs, and its degrees of freedom.
 
     With r draws in the pass that is not finished, their choice contributes r (1 - r / observations) / draws^2 of the
-    variance between observations, which is what the variance of a draw exceeds that of its pairs by.
+    variance between observations. That variance is the variance of a draw less that of its pairs.
 
     Args:
         draws: What was measured.
@@ -303,33 +303,35 @@ def make_estimate(
     value: float,
     target: str,
     error: PairError,
-    around: ObservationError,
+    observation_error: ObservationError,
     measured: Any,
-    along: Tensor | None = None,
+    pair_distances: Tensor | None = None,
     graph: Graph | None = None,
     *,
     confidence: float,
-    pairs: int,
     design: str,
     delta: float | None = None,
 ) -> Estimate:
     """Return the estimate of a measurement at all observations of what was ``measured``, a source or accumulator.
 
-    ``along`` are the mean distances of all pairs, or of the edges of a ``graph``, which are kept where they are few.
-    The asymptotic interval fails with probability ``delta``, 1 - confidence when None.
+    ``pair_distances`` are the mean distances of all pairs, or of the edges of a ``graph``. They are kept where they are
+    few. The asymptotic interval fails with probability ``delta``, 1 - confidence when None.
     """
-    agents, observations, kept = measured.agents, measured.observations, along is not None and pairs <= KEPT
+    agents, observations = measured.agents, measured.observations
+    pairs_total = math.comb(agents, 2)
+    pairs = pairs_total if graph is None else graph.m
+    kept = pair_distances if pairs <= KEPT else None
     reach = quantile(delta or 1 - confidence, error.freedom) * error.standard_error
     return Estimate(
         value=value,
         target=target,
         **vars(error),
-        **vars(around),
+        **vars(observation_error),
         asymptotic_interval=(max(min(0.0, value), value - reach), value + reach) if error.freedom >= FREEDOM else None,
         confidence=confidence,
         agents=agents,
         observations=observations,
-        pairs_total=agents * (agents - 1) // 2,
+        pairs_total=pairs_total,
         pairs_used=pairs,
         policy_evaluations=agents * observations,
         distance=measured.distance.name,
@@ -339,6 +341,6 @@ def make_estimate(
         observations_total=observations,
         distances=pairs * observations,
         names=measured.names or (),
-        pair_distances=along.cpu() if along is not None and kept else None,
-        edges=graph.edges.cpu() if graph is not None and kept else None,
+        pair_distances=None if kept is None else kept.cpu(),
+        edges=None if kept is None or graph is None else graph.edges.cpu(),
     )

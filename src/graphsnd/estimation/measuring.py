@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
@@ -25,14 +26,15 @@ from graphsnd.estimation.intervals import (
     population_error,
     random_graph_error,
 )
-from graphsnd.estimation.redrawn import CHEAP, REDRAWN, Redrawn, Tolerance, complete_price
+from graphsnd.estimation.redrawn import CHEAP, REDRAWN_PRICE, Redrawn, Tolerance, complete_price
 from graphsnd.estimation.source import Source, as_source
 from graphsnd.graphs import Graph, MovingGraph
+from graphsnd.graphs.edges import on_device
 from graphsnd.graphs.graph import check_graph, normalised_weights, ratio
 from graphsnd.graphs.random import integer_seed
 from graphsnd.metric.pair_distances import EdgeSums, edge_sums
 from graphsnd.sums import mean
-from graphsnd.teams.policies import Policy
+from graphsnd.teams.policies import Policy, TeamOptions
 from graphsnd.teams.team import Team
 
 Groups = Mapping[str, Tensor]  # ways to part the observations into clusters, see group_observations
@@ -46,12 +48,13 @@ def measure(
     tol: float | None = None,
     rel_tol: float | None = None,
     confidence: float = 0.95,
-    distance: Distance | None = None,
+    distance: Distance | str | None = None,
     positions: Tensor | Mapping[str, Tensor] | None = None,
     clusters: Tensor | Sequence[int] | None = None,
     d_max: float | None = None,
     seed: int | torch.Generator = 0,
     backend: str = "auto",
+    **options: Unpack[TeamOptions],
 ) -> Estimate:
     """Measure the SND of a team, or its Graph-SND, and say how sure the number is.
 
@@ -79,7 +82,7 @@ def measure(
         tol: Half-width of the interval that is good enough.
         rel_tol: The same relative to SND.
         confidence: Coverage of the interval.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         positions: Positions of the agents, ``[agents, d]`` or a dict of one ``[d]`` per agent, for ``knn`` and
             ``radius``; with ``[..., agents, d]``, pooled as the observations are, each observation has its own graph.
         clusters: Episode or environment of each observation, integers of the observations' leading shape or flat, for
@@ -88,6 +91,8 @@ def measure(
         d_max: An upper bound on every distance, where you know one.
         seed: An int, or a generator to advance.
         backend: ``auto`` or the name of a kernel backend.
+        **options: Options of :func:`~graphsnd.teams.as_team`, for policies: ``agents``, ``squashed``, ``whole``,
+            ``feature_dims`` and ``outputs``.
 
     Returns:
         The estimate.
@@ -111,7 +116,7 @@ def measure(
     confidence = check_number("confidence", confidence, above=0, below=1)
     generator = torch.Generator().manual_seed(integer_seed(seed) if isinstance(seed, torch.Generator) else seed)
     tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
-    source = as_source(team, observations, distance, backend)
+    source = as_source(team, observations, distance, backend, **options)
     given = None if clusters is None else check_clusters(clusters, source.batch_shape)
     groups = group_observations(source.batch_shape, given, source.by_agent)
     chosen, why = _choose(source, tolerance) if design is None else (as_design(design), "as asked")
@@ -129,7 +134,7 @@ def measure(
             redrawn = Redrawn(source, draw, str(chosen), confidence, groups, bound, generator)
             if tolerance is None:
                 estimate = redrawn.measure_once()
-            elif (sampled := redrawn.measure_until(tolerance, 1.0 if design else REDRAWN)) is not None:
+            elif (sampled := redrawn.measure_until(tolerance, 1.0 if design else REDRAWN_PRICE)) is not None:
                 estimate = sampled
             else:
                 why = f"{why}; but the tolerance takes as much work as all pairs"
@@ -137,7 +142,8 @@ def measure(
         else:
             estimate = _measure_on_graph(source, draw, str(chosen), confidence, groups)
     met = None if tolerance is None else tolerance.met(estimate) or estimate.exact
-    return replace(estimate, why=why, met=met, seconds=perf_counter() - began)
+    zero = "" if estimate.value else source.explain_zero() if estimate.distances else "no pair was measured."
+    return replace(estimate, why=why, zero=zero, met=met, seconds=perf_counter() - began)
 
 
 def _choose(source: Source, tolerance: Tolerance | None) -> tuple[Design, str]:
@@ -165,10 +171,9 @@ def measure_all_pairs(source: Source, name: str, confidence: float, groups: Grou
     values = torch.cat(totals) / pairs
     value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: all pairs")
-    around = population_error(values, None, groups, confidence)
-    along = matrix[tuple(torch.triu_indices(source.agents, source.agents, 1))] if len(matrix) else None
-    about: dict[str, Any] = {"confidence": confidence, "pairs": pairs, "design": name}
-    return make_estimate(value, "SND", error, around, source, along, **about)
+    others = population_error(values, None, groups, confidence)
+    distances = matrix[tuple(torch.triu_indices(source.agents, source.agents, 1))] if len(matrix) else None
+    return make_estimate(value, "SND", error, others, source, distances, confidence=confidence, design=name)
 
 
 def _measure_on_graph(
@@ -190,29 +195,29 @@ def _measure_on_graph(
         values.append((totals / graph.m).cpu())
     value, d_max = float(mean(distances)), min(d_max, source.distance.maximum or math.inf)
     error = random_graph_error(graph, distances, value, d_max, 1 - confidence)
-    around = population_error(torch.cat(values), None, groups, confidence, error)
-    about: dict[str, Any] = {"confidence": confidence, "pairs": graph.m, "design": name}
-    return make_estimate(value, "SND", error, around, source, distances, graph, **about)
+    others = population_error(torch.cat(values), None, groups, confidence, error)
+    return make_estimate(value, "SND", error, others, source, distances, graph, confidence=confidence, design=name)
 
 
 def _measure_fixed(source: Source, graph: Graph, name: str, confidence: float, groups: Groups) -> Estimate:
     """Measure Graph-SND on a graph that defines it."""
-    edges = graph.edges.to(source.device)
-    weights, whole = normalised_weights(graph, source.device)
+    edges = on_device(graph.edges, source.device)
+    weights, weight_sum = normalised_weights(graph, source.device)
     totals, distances = [], torch.zeros(graph.m, dtype=torch.float64, device=source.device)
     for points, share in source.blocks():
         if graph.m > KEPT:
-            sums = kernels.edge_totals(points, edges, weights, ordered=True, backend=source.backend)
+            block = kernels.edge_totals(points, edges, weights, ordered=True, backend=source.backend)
         else:
-            means, sums = kernels.edge_means_and_totals(points, edges, weights, ordered=True, backend=source.backend)
+            means, block = kernels.edge_means_and_totals(points, edges, weights, ordered=True, backend=source.backend)
             distances += share * means
-        totals.append(sums.cpu())
-    values = ratio(torch.cat(totals), whole.cpu())
+        totals.append(block.cpu())
+    values = ratio(torch.cat(totals), weight_sum.cpu())
     value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: every edge")
-    around = population_error(values, None, groups, confidence)
-    about: dict[str, Any] = {"confidence": confidence, "pairs": graph.m, "design": name}
-    return make_estimate(value, "Graph-SND", error, around, source, distances, graph, **about)
+    others = population_error(values, None, groups, confidence)
+    return make_estimate(
+        value, "Graph-SND", error, others, source, distances, graph, confidence=confidence, design=name
+    )
 
 
 def _measure_moving(source: Source, graph: MovingGraph, name: str, confidence: float, groups: Groups) -> Estimate:
@@ -221,10 +226,10 @@ def _measure_moving(source: Source, graph: MovingGraph, name: str, confidence: f
     for points, _ in source.blocks():
         parts.append(edge_sums(points, graph.slice(start, start + points.observations), backend=source.backend))
         start += points.observations
-    whole = EdgeSums(*(torch.cat([getattr(part, key).cpu() for part in parts]) for key in ("sums", "weights")))
-    value, empty = float(mean(whole.each())), whole.empty_share()
+    sums = EdgeSums(*(torch.cat([getattr(part, key).cpu() for part in parts]) for key in ("sums", "weights")))
+    value, empty = float(mean(sums.each())), sums.empty_share()
     method = "exact: every edge" + f"; {100 * empty:.3g}% of observations without one count 0" * (empty > 0)
-    around = population_error(whole.each(), None, groups, confidence)
-    error, pairs = PairError(0.0, (value, value), method), round(graph.m / len(graph))
-    estimate = make_estimate(value, "Graph-SND", error, around, source, confidence=confidence, pairs=pairs, design=name)
-    return replace(estimate, distances=graph.m, empty_share=empty)
+    others = population_error(sums.each(), None, groups, confidence)
+    error = PairError(0.0, (value, value), method)
+    estimate = make_estimate(value, "Graph-SND", error, others, source, confidence=confidence, design=name)
+    return replace(estimate, pairs_used=round(graph.m / len(graph)), distances=graph.m, empty_share=empty)

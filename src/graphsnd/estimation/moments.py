@@ -124,11 +124,6 @@ def products(distances: Tensor, template: Template) -> Tensor:
     return torch.stack([squares / template.m, touching / adjacent, apart / disjoint], dim=1)
 
 
-def variance(moments: Tensor, n: int, edges: int, meeting: int) -> float:
-    """Return the variance of the mean over a template's edges, from products ``[3]`` averaged over draws."""
-    return max(0.0, float(variances(moments, n, edges, meeting)))
-
-
 def variances(moments: Tensor, n: int, edges: int, meeting: int) -> Tensor:
     r"""Return an unbiased estimate per draw of the variance of the mean over a template's edges, ``[...]``.
 

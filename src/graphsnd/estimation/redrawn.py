@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,11 +16,11 @@ from graphsnd.estimation.intervals import (
     FREEDOM,
     PairError,
     check_bound,
-    errors,
     guaranteed_radius,
     make_estimate,
     population_error,
     quantile,
+    standard_errors,
 )
 from graphsnd.estimation.moments import Draws, draw, join
 from graphsnd.estimation.source import Source
@@ -32,7 +31,7 @@ from graphsnd.kernels.reference import slowness
 FIRST, GROWTH = 1024, 1.35
 PASSES, DRAWS = 1024, 1 << 20  # over all observations, at most: passes, or more where they are few draws
 # Prices in distances of the sweep over all pairs, measured by `python -m benchmarks share` on a CPU.
-REDRAWN, POLICY = 50, 1000  # a redrawn pair; a policy on one observation
+REDRAWN_PRICE, POLICY_PRICE = 50, 1000  # a redrawn pair; a policy on one observation
 CHEAP = 1 << 31  # distances of the sweep that take about a second
 
 
@@ -66,7 +65,7 @@ class Tolerance:
 def complete_price(source: Source) -> float:
     """Return the price of all pairs at all observations."""
     pairs = math.comb(source.agents, 2) * slowness(source.like)
-    return source.observations * (pairs + POLICY * source.evaluations)
+    return source.observations * (pairs + POLICY_PRICE * source.evaluations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +85,7 @@ class Redrawn:
         (draws,) = self._extend([self.source.observations])
         return self._report(draws, 1 - self.confidence)
 
-    def measure_until(self, tolerance: Tolerance, redrawn: float) -> Estimate | None:
+    def measure_until(self, tolerance: Tolerance, pair_price: float) -> Estimate | None:
         """Draw more and more until the tolerance is met.
 
         The numbers of draws are fixed before anything is drawn. Look k fails with probability
@@ -95,13 +94,13 @@ class Redrawn:
 
         Args:
             tolerance: The half-width that is good enough.
-            redrawn: Price of a redrawn pair, in pairs of the sweep over all of them.
+            pair_price: Price of a redrawn pair, in pairs of the sweep over all of them.
 
         Returns:
             The estimate at the look where it stopped; None where all pairs are cheaper than going on.
         """
         most, counts, estimate = complete_price(self.source), list(_looks(self.source.observations)), None
-        affordable = [count for count in counts if self._price(count, redrawn) < most]
+        affordable = [count for count in counts if self._price(count, pair_price) < most]
         for look, draws in enumerate(self._extend(affordable), start=1):
             estimate = self._report(draws, (1 - self.confidence) / (look * (look + 1)))
             estimate = replace(estimate, looks=look, met=tolerance.met(estimate))
@@ -128,33 +127,36 @@ class Redrawn:
         each = self.template.size if team is None or team.proportional else self.source.agents
         return draws * min(each, self.source.evaluations)
 
-    def _price(self, draws: int, redrawn: float) -> float:
-        pairs = draws * self.template.m * (redrawn + slowness(self.source.like) - 1)
-        return pairs + POLICY * self._evaluations(draws)
+    def _price(self, draws: int, pair_price: float) -> float:
+        pairs = draws * self.template.m * (pair_price + slowness(self.source.like) - 1)
+        return pairs + POLICY_PRICE * self._evaluations(draws)
 
     def _report(self, draws: Draws, delta: float) -> Estimate:
         """Return what draws say, with an interval that fails with probability ``delta``."""
         source, template, d_max = self.source, self.template, self.d_max
         n, value, count = source.agents, draws.value(), draws.count
         check_bound(draws.means, d_max)
-        error, pair_error, freedom = errors(draws, template, n, source.observations, d_max)
+        error, pair_error, freedom = standard_errors(draws, template, n, source.observations, d_max)
         if d_max is None:
             radius = quantile(delta, freedom) * error if error else 0.0
             method = "asymptotic: no bound on the distances is known, pass d_max for a guarantee"
         else:
             radius, method = guaranteed_radius(draws, template, n, source.observations, d_max, delta)
         highest = math.inf if d_max is None else max(d_max, value)
-        around = population_error(draws.means, draws.index, self.groups, 1 - delta)
+        others = population_error(draws.means, draws.index, self.groups, 1 - delta)
         interval = max(0.0, value - radius), min(highest, value + radius)
         sampled = PairError(error, interval, method, d_max is not None, freedom)
-        about: Any = {"confidence": self.confidence, "pairs": template.m, "design": self.name, "delta": delta}
-        estimate = make_estimate(value, "SND", sampled, around, source, **about)
+        estimate = make_estimate(
+            value, "SND", sampled, others, source, confidence=self.confidence, design=self.name, delta=delta
+        )
         return replace(
             estimate,
             observations=min(count, source.observations),
+            pairs_used=template.m,
             policy_evaluations=self._evaluations(count) or source.observations * n,
             pair_error=pair_error,
             distances=count * template.m,
+            redrawn=True,
         )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import Unpack
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
@@ -22,17 +23,18 @@ from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.kernels.reference import extremes
 from graphsnd.sums import add_last
-from graphsnd.teams import as_team
+from graphsnd.teams.policies import HINT, PoliciesTeam, TeamOptions, as_team
 from graphsnd.teams.team import Team
 
 BLOCK, WIDTH = 1 << 24, 8  # numbers in one block of points, and of one agent where that is not known yet
+TRIED = 256  # observations at which a zero is explained
 
 
 @dataclass(eq=False)
 class Source:
     """Agents on shared observations, and a distance between what they do.
 
-    Policies are evaluated when they are asked, and the first answer says which family it is and which distance fits.
+    Policies are evaluated when they are asked, and each answer says which family it is and which distance fits.
     """
 
     agents: int
@@ -51,9 +53,11 @@ class Source:
 
     @cached_property
     def like(self) -> Points:
-        """Some of the points, for their kind: two agents at two observations where policies have to be asked."""
-        if self.points is not None:
-            return self.points
+        """Some of the points, for their kind; policies are asked for them."""
+        return self.ask_two() if self.points is None else self.points
+
+    def ask_two(self) -> Points:
+        """Return what two agents do at two observations; it says the family of policies, and the distance that fits."""
         index = torch.arange(min(2, self.observations), device=self.device)
         return self.select(index, torch.arange(2, device=self.device).expand(len(index), -1))
 
@@ -86,10 +90,34 @@ class Source:
 
     def bound(self) -> float | None:
         """Return a certified upper bound on every distance at every observation, or None."""
+        like = self.like  # policies say with it which distance fits
         if self.points is not None:
-            return min(largest_distance(self.points), self.distance.maximum or math.inf)
+            return min(largest_distance(like), self.distance.maximum or math.inf)
         assert self.team is not None
         return self.team.bound(self.distance)
+
+    @torch.no_grad()
+    def explain_zero(self) -> str:
+        """Return what makes SND exactly 0: what all agents share, or what is constant in what they do."""
+        if self.team is not None and (common := self.team.alike()):
+            return f"all {self.agents} agents {common}"
+        places = torch.linspace(0, self.observations - 1, min(self.observations, TRIED), device=self.device)
+        values = self.select(places.round().long(), None).values
+        if not bool((values == values[:, :1]).all()):
+            return "the agents of each pair that was measured act alike on these observations."
+        first, top = values[0, 0], values.abs().max()
+        if len(values) > 1 and bool((values == first).all()):
+            numbers = ", ".join(f"{number:.3g}" for number in first[:8].tolist())
+            action = f": the action {numbers}" if self.family == "Deterministic" else ""
+            return f"every agent does the same on every observation{action}. Look for dead or saturated outputs."
+        known = {
+            "Deterministic": f"every action is 0 or ±{float(top):.3g}",
+            "Categorical": "every probability is 0 or 1",
+        }
+        if self.family in known and bool(((values == 0) | (values.abs() == top)).all()):
+            return f"{known[self.family]}, the same for all agents. Look for saturated outputs."
+        hint = f" {HINT}" * (type(self.team) is PoliciesTeam)
+        return f"all {self.agents} agents act alike on these observations.{hint}"
 
     def pair_means(self, index: Tensor) -> Tensor:
         """Return the mean distance over all pairs at observations ``index [t]``, float64 ``[t]`` on the CPU."""
@@ -108,10 +136,17 @@ class Source:
         return kernels.observation_edges(points, edges.expand(len(index), -1, -1), backend=self.backend)
 
 
-def as_source(team: Any, observations: Any, distance: Distance | None, backend: str) -> Source:
+def as_source(
+    team: Any, observations: Any, distance: Distance | str | None, backend: str, **options: Unpack[TeamOptions]
+) -> Source:
     """Return a behaviour, or a team (or what :func:`~graphsnd.teams.as_team` accepts) on observations, as a source."""
     if isinstance(observations, Graph | MovingGraph | Design | str):
         raise InputError("observations", "to be a tensor", f"{observations}, which says which pairs", "Write design=.")
+    if unknown := options.keys() - TeamOptions.__annotations__.keys():
+        raise TypeError(f"measure() got an unexpected keyword argument {min(unknown)!r}")
+    if options and isinstance(team, Behavior | Team):
+        fix = "Pass it where policies become a team or behaviour: as_team(policies, ...), evaluate(policies, ...)."
+        raise InputError(min(options), "only beside policies", f"a {type(team).__name__}, which has settled it", fix)
     if isinstance(team, Behavior):
         if observations is not None:
             raise InputError("observations", "only beside a team", "a behaviour, which has been evaluated")
@@ -122,7 +157,7 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
     if observations is None:
         fix = "Pass a tensor (..., features). Where these are actions, not policies: graphsnd.Deterministic(actions)."
         raise InputError("observations", "beside a team of policies", None, fix)
-    made = as_team(team)
+    made = as_team(team, **options)
     if made.whole:  # sequences and joint observations are not taken apart
         with torch.no_grad():
             return _from_behavior(made.evaluate(observations), distance, backend, made)
@@ -131,8 +166,10 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
 
 def _from_behavior(behavior: Behavior, distance: Distance | str | None, backend: str, team: Team | None) -> Source:
     points = embed(behavior, distance).detach()
-    device, about = points.parts[0].device, (behavior.batch_shape, behavior._names)
-    source = Source(points.agents, points.observations, *about, device, backend, distance, points, team)
+    source = Source(
+        points.agents, points.observations, behavior.batch_shape, behavior._names, device=points.parts[0].device,
+        backend=backend, asked=distance, points=points, team=team,
+    )  # fmt: skip
     source.distance, source.family = as_distance(behavior, distance), type(behavior).__name__
     return source
 
@@ -141,6 +178,7 @@ def _from_policies(team: Team, observations: Any, distance: Distance | str | Non
     pooled = team.read_observations(observations)
     fix = "A single observation: observations[None]. One number per observation: observations[:, None]."
     pooled = check_tensor("observations", pooled, 1 + team.feature_dims, "(..., features)", fix=fix)
+    team._check_observations(pooled)
     inputs, shape = pooled.detach().flatten(0, -1 - team.feature_dims), pooled.shape[: -team.feature_dims]
     if not len(inputs):
         raise InputError("observations", "to be at least one", "none")
@@ -148,11 +186,12 @@ def _from_policies(team: Team, observations: Any, distance: Distance | str | Non
         names = team._names if team.proportional else team.evaluate(inputs[:1])._names
     if team.agents < 2:
         raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
-    about = (len(inputs), shape, names, inputs.device, backend, distance)
-    by_agent = isinstance(observations, Mapping) and team.arrays is None and len(shape) > 1
-    source = Source(team.agents, *about, team=team, inputs=inputs, by_agent=by_agent)
+    source = Source(
+        team.agents, len(inputs), shape, names, device=inputs.device, backend=backend, asked=distance, team=team,
+        inputs=inputs, by_agent=isinstance(observations, Mapping) and team.arrays is None and len(shape) > 1,
+    )  # fmt: skip
     if not team.proportional:
-        source.like  # noqa: B018, tries a joint module row by row, since it will be shown observations pooled
+        source.like = source.ask_two()  # tries a joint module row by row, since it will be shown observations pooled
     return source
 
 

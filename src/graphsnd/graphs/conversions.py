@@ -11,8 +11,8 @@ from torch import Tensor
 from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, check_agents, check_finite, check_shape, check_tensor, number, shape_of
 from graphsnd.graphs import pairs
+from graphsnd.graphs.edges import check_distinct, check_indices, check_weights
 from graphsnd.graphs.graph import Graph, MovingGraph
-from graphsnd.graphs.pairs import check_distinct, check_indices, check_weights
 
 if TYPE_CHECKING:
     import networkx

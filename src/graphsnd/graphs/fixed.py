@@ -11,8 +11,8 @@ from torch import Tensor
 from graphsnd.behavior.behavior import names_of
 from graphsnd.errors import InputError, check_agents, check_finite, check_integer, shape_of
 from graphsnd.graphs import pairs
+from graphsnd.graphs.edges import check_degree
 from graphsnd.graphs.graph import Graph, check_edges
-from graphsnd.graphs.pairs import check_degree
 from graphsnd.graphs.random import Device, integers, resolve, source
 
 

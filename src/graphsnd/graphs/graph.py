@@ -23,7 +23,7 @@ from graphsnd.errors import (
     plural,
     shape_of,
 )
-from graphsnd.graphs.pairs import EDGE_INDEX_HINT, check_indices, sort_edges
+from graphsnd.graphs.edges import EDGE_INDEX_HINT, check_indices, on_device, sort_edges
 from graphsnd.sums import total
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ def normalised_weights(graph: Graph, device: torch.device) -> tuple[Tensor | Non
     """
     if graph.weights is None or graph.m == 0:
         return None, torch.tensor(float(graph.m), dtype=torch.float64, device=device)
-    weights = graph.weights.to(device, torch.float64)
+    weights = on_device(graph.weights, device).double()
     largest = weights.max()
     weights = ratio(weights, largest)
     return weights, total(weights)
@@ -320,9 +320,9 @@ def normalised_weights(graph: Graph, device: torch.device) -> tuple[Tensor | Non
 
 def weighted_mean(distances: Tensor, graph: Graph) -> Tensor:
     """Aggregate edge distances ``[m]`` as Definition 1 does, 0 when the graph has no weight."""
-    weights, whole = normalised_weights(graph, distances.device)
+    weights, weight_sum = normalised_weights(graph, distances.device)
     sums = total(distances if weights is None else weights * distances)
-    return ratio(sums, whole)
+    return ratio(sums, weight_sum)
 
 
 def ratio(sums: Tensor, weights: Tensor) -> Tensor:

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from graphsnd.errors import check_agents
 from graphsnd.graphs import pairs
+from graphsnd.graphs.edges import check_degree
 from graphsnd.graphs.graph import Graph, Sampling, check_edges
-from graphsnd.graphs.pairs import check_degree
 from graphsnd.graphs.random import Device, integers, others, rank, source, unrank
 
 Ints = NDArray[np.int64]

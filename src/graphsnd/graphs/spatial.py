@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphsnd.behavior.behavior import Agents, names_of, stack_agents
+from graphsnd.behavior.behavior import PerAgent, names_of, stack_agents
 from graphsnd.errors import InputError, check_finite, check_integer, check_number, check_tensor, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.graph import Graph, MovingGraph, check_edges
@@ -23,7 +23,7 @@ from graphsnd.graphs.graph import Graph, MovingGraph, check_edges
 CPU_BLOCK, GPU_BLOCK = 2**17, 2**26
 
 
-def knn(features: Agents, k: int) -> Graph | MovingGraph:
+def knn(features: PerAgent, k: int) -> Graph | MovingGraph:
     """Join every agent to its ``k`` nearest others; the undirected union, so degrees may exceed ``k``.
 
     All pairs are compared, so the time grows with the square of the agents; the memory follows the edges.
@@ -57,7 +57,7 @@ def knn(features: Agents, k: int) -> Graph | MovingGraph:
     return _build("knn", points, mark, given, names)
 
 
-def radius(features: Agents, r: float) -> Graph | MovingGraph:
+def radius(features: PerAgent, r: float) -> Graph | MovingGraph:
     """Join every two agents at Euclidean distance at most ``r``; it may be empty.
 
     Args:

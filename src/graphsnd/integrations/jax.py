@@ -10,17 +10,50 @@ from typing import Any
 
 from torch import Tensor
 
-from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian
+from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, as_tensor, require
 from graphsnd.teams import answers
 from graphsnd.teams.joint import JointTeam
+from graphsnd.teams.shared import SharedTeam
 
 __all__ = ["JaxTeam", "nnx_team", "stack"]
 
 jax = require("jax", "jax")
-# What the keys of a dict of arrays stand for.
-FLAT = (Gaussian, Categorical, Deterministic)  # of tensors [..., agents, actions]
-FAMILIES = {frozenset(names): family for names, family in answers.FAMILIES.items() if family in FLAT}
+
+
+class SharedJaxTeam(SharedTeam):
+    """The team of agents that share one function and one set of parameters, and are told who they are.
+
+    Args:
+        apply: As in :class:`JaxTeam`; with ``argument`` it takes the identities of all rows by that name too.
+        params: Parameters of the network.
+        agents: Number of agents, or a list of their names.
+        outputs: As in :class:`JaxTeam`.
+        **told: ``columns`` or ``argument``, and ``identity``: see :meth:`graphsnd.Team.shared`.
+
+    Attributes:
+        params: May be replaced by others of the same shapes; nothing is compiled again.
+
+    Example:
+        >>> team = JaxTeam.shared(lambda w, seen: seen @ w, jax.numpy.eye(3), 2, columns=slice(-2, None))
+        >>> team.evaluate(jax.numpy.zeros((1, 3))).actions
+        tensor([[[0., 1., 0.],
+                 [0., 0., 1.]]])
+    """
+
+    def __init__(self, apply: Any, params: Any, agents: Any, *, outputs: answers.Outputs = None, **told: Any) -> None:
+        function = apply.apply if hasattr(apply, "apply") else apply
+        self._compiled = jax.jit(lambda one, shown, own: _flatten(function(one, shown, **own), outputs))
+        self.params = params
+        super().__init__(self._answer_rows, agents, **told)
+
+    def _ask(self, *given: Any) -> Behavior:
+        self.policies = [self._answer_rows]  # this team may be a copy, with other parameters
+        return super()._ask(*given)
+
+    def _answer_rows(self, rows: Tensor, **own: Tensor) -> Behavior:
+        given = jax.tree.map(lambda part: jax.numpy.from_dlpack(part.detach().contiguous()), (rows, own))
+        return answers.build_answer(self._compiled(self.params, *given))
 
 
 class JaxTeam(JointTeam):
@@ -28,12 +61,12 @@ class JaxTeam(JointTeam):
 
     Args:
         apply: Maps the parameters of one agent and observations ``[observations, *features]`` to its answer: an array
-            ``[observations, actions]`` (the action), a pair ``(loc, scale)``, or a dict with ``loc`` and ``scale``,
-            ``logits``, ``probs`` or ``actions``. A Flax linen module stands for its ``apply``. It is run for all
-            agents at once, ``jit(vmap(apply))``.
+            ``[observations, actions]`` (the action), or several with names, in a dict or by ``outputs``. A Flax
+            linen module stands for its ``apply``. It is run for all agents at once, ``jit(vmap(apply))``.
         params: Parameters of all agents in one pytree, agents first in every array.
         names: The agents' names.
         feature_dims: Trailing dimensions of one observation, 3 for images.
+        outputs: Names of several outputs, see :func:`graphsnd.evaluate`.
 
     Attributes:
         params: May be replaced by others of the same shapes, as in a training loop; nothing is compiled again.
@@ -49,6 +82,8 @@ class JaxTeam(JointTeam):
         2.0
     """
 
+    shared = SharedJaxTeam  # type: ignore[assignment]
+
     def __init__(
         self,
         apply: Callable[[Any, Any], Any],
@@ -56,40 +91,39 @@ class JaxTeam(JointTeam):
         *,
         names: Sequence[str] | None = None,
         feature_dims: int = 1,
+        outputs: answers.Outputs = None,
     ) -> None:
         sizes: set[tuple[int, ...]] = {getattr(leaf, "shape", ())[:1] for leaf in jax.tree.leaves(params)}
         if len(sizes) != 1 or sizes == {()}:
             fix = "Make them with jax.vmap(init), or join single ones: graphsnd.integrations.jax.stack([...])."
             raise InputError("params", "with the agents first in every array", f"arrays that begin with {sizes}", fix)
         function = apply.apply if hasattr(apply, "apply") else apply
-        self._run = jax.jit(jax.vmap(lambda one, shown: _flatten(function(one, shown)), in_axes=(0, None)))
+        self._run = jax.jit(jax.vmap(lambda one, shown: _flatten(function(one, shown), outputs), in_axes=(0, None)))
         self.params = params
         super().__init__(self._answer, agents=None, feature_dims=feature_dims)
         ((self._agents,),) = sizes
         if names is not None:
             self._names = self.with_names(names).names
 
+    def _evaluate(self, observations: Tensor) -> Behavior:
+        self.policy = self._answer  # this team may be a copy, with other parameters
+        return super()._evaluate(observations)
+
     def _answer(self, shown: Tensor) -> Behavior:
         flat = shown.flatten(0, -1 - self.feature_dims).contiguous()
         answer = self._run(self.params, jax.numpy.from_dlpack(flat.detach()))
-        family = FAMILIES[frozenset(answer)]
         lead = shown.shape[: -self.feature_dims]
         # Agents first in JAX, before the actions here.
         tensors = {key: as_tensor(part).movedim(0, 1).unflatten(0, lead) for key, part in answer.items()}
-        return family(**tensors)
+        return answers.build_answer(tensors)
 
 
-def _flatten(answer: Any) -> dict[str, Any]:
+def _flatten(answer: Any, outputs: answers.Outputs) -> dict[str, Any]:
     """Return one agent's answer as arrays under the names of a family."""
-    if isinstance(answer, tuple) and len(answer) == 2:
-        answers.refuse_value(answer)
-        answer = dict(zip(("loc", "scale"), answer, strict=True))
-    elif hasattr(answer, "shape") and hasattr(answer, "dtype"):
-        answer = {"actions": answer}
-    if not isinstance(answer, Mapping) or frozenset(answer) not in FAMILIES:
-        known = "an array, (loc, scale), or a dict with loc and scale, logits, probs or actions"
-        got = f"keys {sorted(answer)}" if isinstance(answer, Mapping) else type(answer).__name__
-        raise InputError("apply", f"to answer with {known}", got)
+    plain = hasattr(answer, "shape") and not outputs
+    answer = {"actions": answer} if plain else answers.choose_outputs(answer, outputs, dict)
+    if not isinstance(answer, dict):
+        raise InputError("apply", "to answer with an array, or several with names", type(answer).__name__)
     shape = next(iter(answer.values())).shape
     return {key: jax.numpy.broadcast_to(part, shape) for key, part in answer.items()}
 

@@ -18,7 +18,7 @@ from torch import distributions as D
 from graphsnd.behavior import Categorical, Deterministic, Gaussian
 from graphsnd.errors import InputError, as_tensor, describe, shape_of
 from graphsnd.integrations.spaces import map_arrays
-from graphsnd.teams.answers import ask
+from graphsnd.teams.answers import ask, choose_outputs
 from graphsnd.teams.policies import Policy
 
 __all__ = ["collect"]
@@ -167,7 +167,9 @@ class _Recorder:
             return space.sample() if mask is None else space.sample(mask)
         if hasattr(policy, "predict"):
             return _fit(self._predict(agent, policy, seen), space, agent)
-        answer = as_tensor(ask(policy, map_arrays(lambda part: part.unsqueeze(0), _to_tensors(seen)), agent))
+        answer = as_tensor(
+            ask(policy, map_arrays(lambda part: part.unsqueeze(0), _to_tensors(seen)), f"policy {agent}")
+        )
         answer = answer.base_dist if isinstance(answer, D.Independent) else answer
         action = _draw(answer, mask, agent)[0].cpu().numpy()
         if isinstance(answer, Categorical | D.Categorical):
@@ -241,12 +243,11 @@ def _fit(action: Any, space: Any, agent: str) -> Any:
 
 def _draw(answer: Any, mask: Any, agent: str) -> Tensor:
     """Return the action of an answer to one observation, ``[1, actions]`` or, discrete, ``[1]``."""
+    answer = choose_outputs(answer)
     if isinstance(answer, Deterministic):
         answer = answer.actions
     elif isinstance(answer, Gaussian):
         answer = D.Normal(answer.loc, answer.scale)
-    elif isinstance(answer, tuple) and len(answer) == 2:
-        answer = D.Normal(*answer)
     elif isinstance(answer, Categorical):
         answer = D.Categorical(answer.probs)
     if isinstance(answer, D.Categorical) and mask is not None:

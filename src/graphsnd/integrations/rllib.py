@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from graphsnd.behavior import Behavior, Deterministic, from_distribution
 from graphsnd.errors import InputError, require
 from graphsnd.integrations.probe import Probe
 from graphsnd.integrations.spaces import SpacesTeam, read_actions, split_arrays, squash
+from graphsnd.teams.team import Team
 
 __all__ = ["DiversityCallback", "ModuleTeam", "load_team"]
 
@@ -109,7 +110,8 @@ def load_team(checkpoint: str | os.PathLike[str], *, squashed: bool = True) -> M
 class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
     """Log the SND of the modules while an algorithm trains, as ``env_runners/diversity/snd`` of its results.
 
-    SND is over agents, each with the module it is mapped to: those that share a module are 0 apart. Every environment
+    SND is over agents, each with the module it is mapped to: those that share a module are 0 apart, unless ``columns``
+    says where their observations tell them apart. Every environment
     runner measures the modules with which it acts, on what all of its agents have observed last, once there are two of
     them. A result has the mean over the measurements since the one before.
 
@@ -117,6 +119,8 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
         modules: Names of modules whose agents are compared; all of them when None.
         every: Steps of the environment from one measurement to the next.
         observations: Largest number of observations to measure on, the latest ones.
+        columns: Where the one module that all compared agents share reads for which of them it acts, as in
+            :meth:`ModuleTeam.shared`. What an agent's own observations hold there is its identity.
         **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
 
     Example:
@@ -125,9 +129,10 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
     """
 
     def __init__(
-        self, modules: Sequence[str] | None = None, *, every: int = 200, observations: int = 2048, **options: Any
+        self, modules: Any = None, *, every: int = 200, observations: int = 2048, columns: Any = None, **options: Any
     ) -> None:
         super().__init__()
+        self.columns, self._own = columns, dict[str, Any]()  # the latest observation of each agent
         self.modules, self.probe = modules, Probe(every, observations, **options)
         self._seen: deque[tuple[Any, str]] = deque(maxlen=observations)
         self._module_of: dict[str, str] = {}  # by agent
@@ -144,13 +149,25 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
                 name = episode.module_for(agent)
                 if self.modules is None or name in self.modules:
                     self._module_of[str(agent)] = name
+                    self._own[str(agent)] = part.get_observations(-1)
                     self._seen.extend((part.get_observations(step), episode.id_) for step in range(len(part) + 1))
         if len(self._module_of) < 2 or not self.probe.due(self._steps):
             return
         rows, episodes = zip(*self._seen, strict=True)
-        team = ModuleTeam({agent: env_runner.module[name] for agent, name in sorted(self._module_of.items())})
+        team: Any = ModuleTeam({agent: env_runner.module[name] for agent, name in sorted(self._module_of.items())})
         team.refuse_memory("modules")
+        team = team if self.columns is None else self._share(env_runner.module)
         shown = tree.map_structure(lambda *each: torch.as_tensor(np.stack(each)), *rows)
         clusters = torch.as_tensor(np.unique(episodes, return_inverse=True)[1])
         for name, number in self.probe.measure(self._steps, team, shown, clusters=clusters).items():
             metrics_logger.log_value(("diversity", name), number, reduce="mean")
+
+    def _share(self, modules: Any) -> Team:
+        """Return the team of agents that share one module."""
+        one = ModuleTeam({name: modules[name] for name in sorted(set(self._module_of.values()))})
+        agents, columns, rows = sorted(self._module_of), self.columns, [row for _, row in sorted(self._own.items())]
+        if isinstance(columns, Mapping):
+            ((key, columns),) = columns.items()
+            rows = [row[key] for row in rows]
+        identity = torch.as_tensor(np.stack([np.asarray(row)[columns].reshape(-1) for row in rows]))
+        return ModuleTeam.shared(one, agents, columns=self.columns, identity=identity)

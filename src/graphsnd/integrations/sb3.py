@@ -144,9 +144,11 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
     the environment, which a model with a ``VecNormalize`` normalises by its own statistics of the moment.
 
     Args:
-        models: As in :class:`ModelTeam`, at least two.
+        models: As in :class:`ModelTeam`, at least two; or one that agents share.
         every: Steps of the model that learns from one measurement to the next.
         observations: Largest number of observations to measure on, evenly spaced in the buffers.
+        shared: Arguments of :meth:`ModelTeam.shared` beside the model: ``{"agents": 3, "columns": slice(-3, None)}``.
+            Each agent is an environment of the model, and those of one game lie side by side, as SuperSuit makes them.
         **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
 
     Example:
@@ -159,11 +161,13 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
     """
 
     def __init__(
-        self, models: Mapping[str, Any] | Sequence[Any], *, every: int = 1000, observations: int = 2048, **options: Any
+        self, models: Any, *, every: int = 1000, observations: int = 2048, shared: Any = None, **options: Any
     ) -> None:
         super().__init__()
-        self.models, self.team = by_name(models), ModelTeam(models, normalize=True)
-        self.team.refuse_memory("models")
+        each = ModelTeam(models, normalize=True)
+        each.refuse_memory("models")
+        self.models, self.team = by_name(models), ModelTeam.shared(each, **shared) if shared else each
+        self.seats = self.team.agents if shared else 1
         self.probe = Probe(every, observations, **options)
 
     @property
@@ -179,15 +183,20 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
         if learner is None:
             raise InputError("models", "to hold the model that learns", "a population without it")
         if self.probe.due(self.num_timesteps, learner):
-            seen, episodes = _buffered(list(self.models.values()), self.probe)
+            seen, episodes = _buffered(list(self.models.values()), self.probe, self.seats)
             numbers = self.probe.measure(self.num_timesteps, self.team, seen, clusters=episodes)
             self.probe.record(self.num_timesteps, numbers, model=learner)
             for name, number in numbers.items():
                 self.logger.record(f"diversity/{name}", number)
 
 
-def _buffered(models: Sequence[Any], probe: Probe) -> tuple[Any, Tensor]:
+def _buffered(models: Sequence[Any], probe: Probe, seats: int) -> tuple[Any, Tensor]:
     """Return a probe's choice of observations in the models' buffers as environments made them, and their episodes.
+
+    Args:
+        models: The models.
+        probe: Chooses.
+        seats: Environments side by side that are one game.
 
     Returns:
         Observations ``[observations, ...]``, and int64 ``[observations]``.
@@ -210,14 +219,16 @@ def _buffered(models: Sequence[Any], probe: Probe) -> tuple[Any, Tensor]:
             masks = buffer.action_masks.reshape(-1, buffer.mask_dims)[own]
             seen = {"observation": seen, "action_mask": masks}
         rows.append(seen)
-        episodes.append(_number_episodes(buffer)[own] + 2 * low)  # there are fewer than two numbers for each entry
+        # There are fewer than two numbers for each entry.
+        episodes.append(_number_episodes(buffer, seats)[own] + 2 * low)
     join = partial(map_arrays, lambda *each: torch.as_tensor(np.concatenate(each)))
     return map_arrays(join, *rows), join(*episodes)  # masks lie beside observations that may be dicts themselves
 
 
-def _number_episodes(buffer: Any) -> Any:
-    """Return the episode of each entry of a buffer, in the order of its observations."""
+def _number_episodes(buffer: Any, seats: int) -> Any:
+    """Return the episode of each entry of a buffer, in the order of its observations; that of a game's first seat."""
     begins = buffer.episode_starts if hasattr(buffer, "episode_starts") else np.roll(buffer.dones, 1, axis=0)
     numbers = begins[: buffer.size()].astype(np.int64).cumsum(0) * buffer.n_envs + np.arange(buffer.n_envs)
+    numbers = numbers[:, np.arange(buffer.n_envs) // seats * seats]
     # A rollout that was learnt from lies flat, one environment after the other.
     return (numbers.T if getattr(buffer, "generator_ready", False) else numbers).reshape(-1)

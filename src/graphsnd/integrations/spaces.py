@@ -1,4 +1,4 @@
-"""What the teams of Stable-Baselines3 and RLlib share: both act in the spaces of Gymnasium."""
+"""What adapters share: the spaces of Gymnasium, and where an observation says who acts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from graphsnd.behavior import Behavior, Categorical, Deterministic
 from graphsnd.errors import InputError, as_tensor, shape_of
 from graphsnd.teams.arrays import Array, Arrays
 from graphsnd.teams.policies import PoliciesTeam
+from graphsnd.teams.shared import SharedTeam
+from graphsnd.teams.team import Team
 
 
 class SpacesTeam(PoliciesTeam):
@@ -55,6 +57,40 @@ class SpacesTeam(PoliciesTeam):
             self.arrays, self.observation_features = seen, seen.size
         self._names = tuple(map(str, spaces))
 
+    @classmethod
+    def shared(cls, policy: Any, agents: Any, *, columns: Any = None, identity: Any = None, **options: Any) -> Team:
+        """Return the team of agents that share one policy, which reads in its observations for which agent it acts.
+
+        Args:
+            policy: One of those of which this team is made, or a team with that one alone.
+            agents: Their number, or a list of their names.
+            columns: Where an observation holds the identity, which is replaced: a slice, a list or one integer. In
+                observations of several arrays, with the key of one of them: ``{"observation": slice(-3, None)}``.
+            identity: As in :meth:`graphsnd.Team.shared`: ``[agents, k]``, one-hot vectors when None.
+            **options: Those of this team.
+
+        Raises:
+            InputError: For several policies or images, and columns that do not fit the identity or the observations.
+        """
+        made: Any = cls
+        one = policy if isinstance(policy, SpacesTeam) else made({"shared": policy}, **options)
+        if one.agents > 1 or one.feature_dims > 1:
+            got = ", ".join(one.names) if one.agents > 1 else "one of images"
+            raise InputError("policy", "to be the one that agents share, of vectors or several arrays", got)
+        (model,), arrays = one.policies, one.arrays
+        if arrays is not None and columns is not None:
+            key, own = locate(columns, list(arrays))
+            start = sum(each.size for each in list(arrays.values())[: list(arrays).index(key)])
+            columns = (start + torch.arange(arrays[key].size)[own]).reshape(-1).tolist()
+        team = SharedTeam(model, agents, columns=columns, identity=identity)
+        team.arrays, team.observation_features = arrays, one.observation_features
+        if not one.whole:
+            return team
+        reader: Any = SharedTeam(lambda rows: rows, agents, columns=columns, identity=identity)
+        act: Any = [lambda seen, at=at: model(reader.evaluate(seen).actions[..., at, :]) for at in range(team.agents)]
+        spaces, memory = dict.fromkeys(team.names, (one.space, None)), dict.fromkeys(team.names, True)
+        return SpacesTeam("policy", spaces, act, squashed=True, recurrent=memory)
+
     def join_arrays(self, observations: Any) -> Any:
         """Return observations of a Dict or Tuple as rows of numbers, and images with channels where the space has them.
 
@@ -78,6 +114,28 @@ class SpacesTeam(PoliciesTeam):
             expected = "with shape (batch, time, features) for recurrent policies"
             raise InputError("observations", expected, shape_of(observations), "One sequence: observations[None].")
         return super()._evaluate(observations)
+
+
+def locate(columns: Any, keys: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the key of an array of an observation, and the columns in it.
+
+    Args:
+        columns: ``{key: columns}``, or the columns alone where there is one array.
+        keys: Those of all arrays.
+
+    Raises:
+        InputError: For an unknown key, and for several arrays and no key.
+
+    Example:
+        >>> locate({"id": slice(None)}, ["camera", "id"])
+        ('id', slice(None, None, None))
+    """
+    named = columns if isinstance(columns, Mapping) else {keys[0]: columns} if len(keys) == 1 else {}
+    for key, own in named.items():
+        if key in keys and len(named) == 1:
+            return key, own
+    expected = f"to name one of the arrays {', '.join(map(repr, keys))}, and the columns in it"
+    raise InputError("columns", expected, repr(columns), f"For example: columns={{{keys[0]!r}: slice(-3, None)}}.")
 
 
 def map_arrays(function: Callable[..., Any], *given: Any) -> Any:

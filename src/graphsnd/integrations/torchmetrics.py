@@ -29,7 +29,7 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     """SND over batches, or Graph-SND on one graph.
 
     Args:
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         graph: Graph on the agents, the same on every rank; all pairs when None.
         **kwargs: Options of ``torchmetrics.Metric``.
 
@@ -49,7 +49,7 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     common: Tensor  # int64 [2], the most over batches of a number for agents, family and distance, and of its negative
     fingerprint: Tensor  # int64 [32], of graph and distance
 
-    def __init__(self, distance: Distance | None = None, *, graph: Graph | None = None, **kwargs: Any) -> None:
+    def __init__(self, distance: Distance | str | None = None, *, graph: Graph | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.distance, self.graph = distance, graph
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")

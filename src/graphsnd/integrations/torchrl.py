@@ -11,16 +11,19 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import Self
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian
 from graphsnd.behavior.distributions import read_distribution
 from graphsnd.errors import InputError, require
 from graphsnd.integrations.probe import Probe
+from graphsnd.integrations.spaces import locate
 from graphsnd.rl.worlds import World
 from graphsnd.rl.worlds.world import Discrete
 from graphsnd.teams.answers import evaluation_mode, map_tensors, tensors_of
 from graphsnd.teams.arrays import Array, Arrays
 from graphsnd.teams.joint import JointTeam
+from graphsnd.teams.policies import HINT
 from graphsnd.teams.team import Team
 
 __all__ = ["ActorTeam", "DiversityCallback", "WorldEnv"]
@@ -37,9 +40,15 @@ class KeyedTeam(Team):
 
     Attributes:
         observation_keys: Where observations are read; none for a bare network.
+        columns: Where an observation holds for which agent a network acts that all share. It is replaced by the
+            identity of the agent in whose place it is shown. A slice, a list or one integer; where several entries are
+            read, with the key of one: ``{("agents", "observation"): slice(-3, None)}``. None: nothing is replaced.
+        identity: As in :meth:`graphsnd.Team.shared`: ``[agents, k]``, one-hot vectors when None.
     """
 
     observation_keys: tuple[Any, ...] = ()
+    columns: Any = None
+    identity: Tensor | None = None
 
     def _read_at(self, keys: Sequence[Any], feature_dims: int | Mapping[Any, int]) -> None:
         dims = feature_dims if isinstance(feature_dims, Mapping) else dict.fromkeys(keys or [()], feature_dims)
@@ -64,7 +73,15 @@ class KeyedTeam(Team):
         return entries
 
     def _by_key(self, rows: Tensor) -> dict[Any, Tensor]:
-        return self.arrays.split(rows) if self.arrays else {self.observation_keys[0]: rows}
+        entries = self.arrays.split(rows) if self.arrays else {(*self.observation_keys, ())[0]: rows}
+        if self.columns is not None:  # rows are [..., agents, features]
+            key, columns = locate(self.columns, list(entries))
+            seen = entries[key]
+            reader = Team.shared(lambda rows: rows, self.agents, columns=columns, identity=self.identity)
+            places = torch.arange(self.agents, device=seen.device).expand(seen.shape[:-1]).reshape(-1, 1)
+            told: Any = reader.partial(seen.flatten(0, -2), places)
+            entries[key] = told.actions.view_as(seen)
+        return entries
 
 
 class ActorTeam(KeyedTeam, JointTeam):
@@ -89,6 +106,8 @@ class ActorTeam(KeyedTeam, JointTeam):
     Attributes:
         observation_keys: Where the actor reads observations; none for a bare network. Where there are several,
             observations are a TensorDict, or a dict with these keys.
+        columns: Where it reads for which agent it acts, if all share it; as an argument: :meth:`shared`.
+        identity: What it reads there, ``[agents, k]``; one-hot vectors when None.
 
     Raises:
         InputError: For centralised and recurrent networks, inputs of other agents, an unknown number of agents, and
@@ -122,17 +141,41 @@ class ActorTeam(KeyedTeam, JointTeam):
             raise InputError("agents", "to be given for an actor without a MultiAgentMLP", "None", "Pass agents=.")
         super().__init__(actor, agents=agents, squashed=squashed)
         self._read_at([] if isinstance(actor, MultiAgentNetBase) else find_observation_keys(actor), feature_dims)
-        self.actor, self.policy, self.weights = actor, self._ask, weights
+        self.actor, self.weights = actor, weights
+        del self.policy  # the actor, in place of which a copy of this team has its own method
         held = {id(each) for network in networks if network.share_params for each in network.parameters()}
         self._shared = bool(held) and all(id(each) in held for each in actor.parameters())
+
+    @classmethod
+    def shared(cls, policy: Any, agents: Any, *, columns: Any = None, identity: Any = None, **options: Any) -> Self:
+        """Return the team of agents that share one actor, which reads in its observations for which agent it acts.
+
+        Args:
+            policy: An actor as above, such as one with ``share_params=True``.
+            agents: Their number, or a list of their names.
+            columns: Becomes the attribute, as ``identity`` does.
+            identity: Likewise.
+            **options: As above.
+        """
+        if isinstance(agents, Sequence):
+            return cls.shared(policy, len(agents), columns=columns, identity=identity, **options).with_names(agents)
+        team = cls(policy, agents=agents, **options)
+        team.columns, team.identity = columns, identity
+        return team
+
+    def alike(self) -> str:
+        """Return that agents are one network that is not told whom it acts for; nothing where they may differ."""
+        untold = self._shared and self.columns is None
+        return f"share one network, so they act alike on the same observation. {HINT}" if untold else ""
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         behavior = super()._evaluate(observations)
         return collapse_equal_agents(behavior) if self._shared else behavior
 
-    def _ask(self, shown: Tensor) -> Behavior:
+    def policy(self, shown: Tensor) -> Behavior:
+        """Return what the actor answers to observations in the places of agents."""
         if not self.observation_keys:
-            return Deterministic(run_actor(self.actor, shown))
+            return Deterministic(run_actor(self.actor, self._by_key(shown)[()]))
         given = tensordict.TensorDict(self._by_key(shown), shown.shape[: -1 - self.feature_dims])
         return read_actor(self.actor, run_actor(self.actor, given), squashed=self.squashed, weights=self.weights)
 

@@ -78,14 +78,14 @@ class Distances:
 
 
 def read_distances(
-    source: Behavior | Estimate | Array, distance: Distance | None = None, names: Sequence[str] | None = None
+    source: Behavior | Estimate | Array, distance: Distance | str | None = None, names: Sequence[str] | None = None
 ) -> Distances:
     """Return what a user gave, a behaviour, an estimate or a matrix, as distances with names.
 
     Args:
         source: What the agents would do, a measurement that kept its pairs, or the ``[n, n]`` distances between the
             agents, which may need gradients.
-        distance: Distance object for a behaviour; the family's default when None.
+        distance: A distance or its name, for a behaviour; the family's default when None.
         names: Names of the agents in order; the source's, or numbers, when None.
 
     Raises:

@@ -27,7 +27,7 @@ def heatmap(
     source: Behavior | Estimate | Array,
     *,
     ax: Axes | None = None,
-    distance: Distance | None = None,
+    distance: Distance | str | None = None,
     names: Sequence[str] | None = None,
     order: str | Array = "tree",
     groups: Array | None = None,
@@ -39,7 +39,7 @@ def heatmap(
     Args:
         source: What the agents would do, an estimate that kept its pairs, or distances ``[n, n]``.
         ax: Where to draw; new axes when None.
-        distance: Distance object for a behaviour; the family's default when None.
+        distance: A distance or its name, for a behaviour; the family's default when None.
         names: Names of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
         order: ``tree`` (clustered), ``names`` (as given), ``contribution``, or the agents in an order.
         groups: ``[n]`` integers, such as ``gs.roles(behavior).labels``, shown as colours along two sides.
@@ -136,7 +136,7 @@ def map(
     source: Behavior | Estimate | Array,
     *,
     ax: Axes | None = None,
-    distance: Distance | None = None,
+    distance: Distance | str | None = None,
     names: Sequence[str] | None = None,
     groups: Array | None = None,
 ) -> Axes:
@@ -145,7 +145,7 @@ def map(
     Args:
         source: What the agents would do, an estimate that kept its pairs, or distances ``[n, n]``.
         ax: Where to draw; new axes when None.
-        distance: Distance object for a behaviour; the family's default when None.
+        distance: A distance or its name, for a behaviour; the family's default when None.
         names: Names of the agents; the behaviour's, or numbers, when None. Not written where there are more than 40.
         groups: ``[n]`` integers, shown by colours and markers.
 
@@ -212,7 +212,7 @@ def contributions(
     source: Behavior | Estimate | Array,
     *,
     ax: Axes | None = None,
-    distance: Distance | None = None,
+    distance: Distance | str | None = None,
     names: Sequence[str] | None = None,
     groups: Array | None = None,
 ) -> Axes:
@@ -221,7 +221,7 @@ def contributions(
     Args:
         source: What the agents would do, an estimate that kept its pairs, or distances ``[n, n]``.
         ax: Where to draw; new axes when None.
-        distance: Distance object for a behaviour; the family's default when None.
+        distance: A distance or its name, for a behaviour; the family's default when None.
         names: Names of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
         groups: ``[n]`` integers, shown by colours.
 

@@ -23,7 +23,7 @@ def graph(
     *,
     positions: Array | None = None,
     ax: Axes | None = None,
-    distance: Distance | None = None,
+    distance: Distance | str | None = None,
     groups: Array | None = None,
     size: float = 26,
 ) -> Axes:
@@ -35,7 +35,7 @@ def graph(
             them, as in :func:`~graphsnd.plots.map`, and edges have the colours of the heatmap.
         positions: ``[n, 2]``, where the agents stand instead. On a circle when neither is given.
         ax: Where to draw; new axes when None.
-        distance: Distance object for a behaviour; the family's default when None.
+        distance: A distance or its name, for a behaviour; the family's default when None.
         groups: ``[n]`` integers, shown by colours and markers.
         size: Area of a marker, in square points.
 

@@ -195,6 +195,7 @@ def _cards(e: Estimate, given: Distances | None, found: Roles | None) -> list[tu
                         (None if e.exact else e.interval, f"on these observations, {kind}")):  # fmt: skip
         if ends is not None:
             notes.append(f"{sure} {format_interval(e, ends)} {about}")
+    notes += [e.zero] * bool(e.zero)
     if e.observation_error is None:
         notes.append(f"± is unknown: {e.clusters}")
     what = str(e).partition(" (")[2].partition(";")[0].removesuffix(")")

@@ -65,12 +65,8 @@ def summarise(estimate: Estimate) -> Lines:
         looks = "once" if e.looks == 1 else f"{e.looks} times"
         lines.append(("tolerance", f"{'met' if e.met else 'NOT met'}, looked {looks}"))
     if e.population_interval is not None:
-        lines.append(
-            (
-                f"on others {100 * e.confidence:.4g}%",
-                f"{format_interval(e, e.population_interval)}, for other observations like these",
-            )
-        )
+        others = f"{format_interval(e, e.population_interval)}, for other observations like these"
+        lines.append((f"on others {100 * e.confidence:.4g}%", others))
     lines.append(("clusters", e.clusters))
     used = f"{e.observations:,}"
     lines += [

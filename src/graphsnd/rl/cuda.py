@@ -10,6 +10,8 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
+from graphsnd.errors import InputError
+
 
 class CudaGraph:
     """A function without arguments that reads and writes the same tensors in every call.
@@ -64,6 +66,12 @@ class CudaGraph:
             # A world that reads from the device, or an operation that cannot be captured. Nothing has run yet.
             self.eager = str(error).splitlines()[0]
             torch.cuda.synchronize(self.device)
+
+
+def check_cuda(device: str) -> None:
+    """Raise where a GPU is asked for and this machine has none."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("device", "that this machine has", "cuda", "Use cpu.")
 
 
 @contextmanager

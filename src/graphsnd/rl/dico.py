@@ -22,11 +22,10 @@ from graphsnd.rl.log import Outcome, Row, Run
 from graphsnd.rl.method import Companion
 from graphsnd.rl.rollout import Minibatch, RolloutBuffer
 from graphsnd.rl.settings import Settings
-from graphsnd.rl.streams import hashed
+from graphsnd.rl.streams import CONTROL_GRAPHS, hashed
 from graphsnd.rl.worlds import World
 from graphsnd.rl.worlds.world import Discrete
 
-GRAPHS = 200  # separates the seeds of designs' draws from those of the streams
 MOST_FILLED = 1 << 24  # places for edges that may stay unused in a measurement, of about 50 bytes each
 SUMS = ("scale", "saturated", "zero", "empty", "invalid")
 
@@ -103,7 +102,7 @@ class DiversityControl(Companion):
                 self.states[place] = group.controller.observe(rewards[group.rows], self.states[place])
         self.sums.zero_()
         self.neighbours.clear()
-        self.generators = [hashed(run.seed, GRAPHS, iteration) for run in self.runs]
+        self.generators = [hashed(run.seed, CONTROL_GRAPHS, iteration) for run in self.runs]
 
     def audit(self, buffer: RolloutBuffer) -> tuple[Tensor, dict[int, Tensor]]:
         """Measure the policies of the last rollout at their scale, on its observations; nothing is fed back.

@@ -15,10 +15,8 @@ from graphsnd.rl.independent import IndependentPolicy
 from graphsnd.rl.log import Outcome, Row, Run
 from graphsnd.rl.method import Companion
 from graphsnd.rl.settings import Settings
-from graphsnd.rl.streams import hashed
+from graphsnd.rl.streams import SAMPLED_GRAPHS, hashed
 from graphsnd.teams import StackedTeam
-
-GRAPHS = 100  # separates the seeds of sampled graphs from those of the streams
 
 
 class DiversityLog(Companion):
@@ -77,15 +75,11 @@ class DiversityLog(Companion):
             # Kernels are compiled by their first call, which is no part of what they cost.
             self.warm = True
             measure_diversity(self.team(0), chosen[0], probability=probability, generator=hashed(0))
+        # Of the iteration, not of a stream: one measurement more must not change the next.
+        generators = [hashed(run.seed, SAMPLED_GRAPHS, outcome.iteration) for run in self.runs]
         return [
-            measure_diversity(
-                self.team(place),
-                chosen[place],
-                probability=probability,
-                # Of the iteration, not of a stream: one measurement more must not change the next.
-                generator=hashed(run.seed, GRAPHS, outcome.iteration),
-            )
-            for place, run in enumerate(self.runs)
+            measure_diversity(self.team(place), chosen[place], probability=probability, generator=generator)
+            for place, generator in enumerate(generators)
         ]
 
 

@@ -19,6 +19,7 @@ import torch
 from graphsnd.errors import InputError, check_choice, check_integer, require
 from graphsnd.files import LOCK, hold_lock, remove_parts, write_whole
 from graphsnd.rl.checkpoint import DESCRIPTION, STACKS, has_checkpoint, read_grid
+from graphsnd.rl.cuda import check_cuda
 from graphsnd.rl.log import METRICS, merge_logs
 from graphsnd.rl.loop import check_free, interruptible, train
 from graphsnd.rl.task import MOST, Task, cut_grid
@@ -107,8 +108,8 @@ def train_grid(
     with connect(ray) as has_gpu:
         if device is None:
             device = saved[1] if saved else "cuda" if has_gpu else "cpu"
-        if device == "cuda" and ray is None and not has_gpu:
-            raise InputError("device", "that this machine has", "cuda", "Use cpu.")
+        if ray is None:
+            check_cuda(device)
         folder.mkdir(parents=True, exist_ok=True)
         with hold_lock(folder / LOCK):
             remove_parts(folder)

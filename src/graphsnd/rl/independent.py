@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from graphsnd.control.actions import ActionDistribution, NormalActions, action_distribution
 from graphsnd.kernels.threads import limit_threads, map_threads
-from graphsnd.rl.batched_mlp import Layers, fold_columns, run_folded, to_columns
+from graphsnd.rl.columns import Layers, fold_columns, run_folded, to_columns
 from graphsnd.rl.method import Critic, Learner, Policy
 from graphsnd.rl.ppo import Adam, clipped_loss
 from graphsnd.rl.rollout import Minibatch

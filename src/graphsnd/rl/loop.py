@@ -18,14 +18,7 @@ import torch
 from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.files import LOCK, hold_lock, remove_parts
 from graphsnd.kernels.threads import limit_threads
-from graphsnd.rl.checkpoint import (
-    STACKS,
-    Checkpoint,
-    has_checkpoint,
-    load_checkpoint,
-    save_checkpoint,
-    save_teams,
-)
+from graphsnd.rl.checkpoint import STACKS, Checkpoint, has_checkpoint, load_checkpoint, save_checkpoint, save_teams
 from graphsnd.rl.log import LOGGERS, METRICS, CsvLog, Row, RunLoggers
 from graphsnd.rl.task import Task
 from graphsnd.rl.trainer import Trainer, is_brief
@@ -105,22 +98,22 @@ def train(
     check_integer("checkpoint_every", checkpoint_every, "to be an integer, at least 1", low=1)
     for kind in loggers:
         check_choice("loggers", kind, LOGGERS)
-    with ExitStack() as stack:
-        stop = stack.enter_context(interruptible())
+    with ExitStack() as cleanup:
+        stop = cleanup.enter_context(interruptible())
         trainer = task.make_trainer(device)
         if resume and not has_checkpoint(folder):
             load_checkpoint(folder)  # refuses, before there is a folder
         folder.mkdir(parents=True, exist_ok=True)
-        stack.enter_context(hold_lock(folder / LOCK))
+        cleanup.enter_context(hold_lock(folder / LOCK))
         remove_parts(folder)
         saved = _resume(task, folder, trainer) if resume else None
         if not resume:
             check_free(folder)
         threads = (saved.threads if saved else 0) or choose_threads(trainer)
-        stack.enter_context(limit_threads(threads))
+        cleanup.enter_context(limit_threads(threads))
         log = CsvLog(folder, after=trainer.iteration)
-        stack.callback(log.close)
-        others = RunLoggers(loggers, folder, task.run_names(), stack, after=trainer.iteration)
+        cleanup.callback(log.close)
+        others = RunLoggers(loggers, folder, task.run_names(), cleanup, after=trainer.iteration)
         before, start = saved.seconds if saved else 0.0, perf_counter()
         first, last = trainer.iteration, task.settings.iterations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphsnd.rl.settings import Settings
 from graphsnd.rl.task import Task
 
-# The task file of the reference is lost; the food's radius is the one whose first rewards agree with its log.
+# As in DiCo's public repository, het_control/conf/task/vmas/dispersion.yaml, which has no penalty for time either.
 DISPERSION = {"food_radius": 0.08, "share_reward": True, "horizon": 100}
 # The paper's table for independent policies, and its study of control.
 TABLE = Settings(iterations=500)
@@ -43,7 +43,7 @@ PRESETS: dict[str, Task] = {
         10,
         {"horizon": 25},
         settings=TABLE.replace(
-            steps=25, environments=20, minibatch=256, activation="relu", init="linear", actor_gain=1.0, iterations=500
+            steps=25, environments=20, minibatch=256, activation="relu", init="linear", actor_gain=1.0
         ),
     ),
     # The paper's run with 100 agents, and its controlled teams of 10 and 50 in dispersion.

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from graphsnd.errors import InputError
 
+# Second words of `hashed`: seeds of sampled graphs are apart from those of the streams, whose words are 0 .. 3.
+SAMPLED_GRAPHS, CONTROL_GRAPHS = 100, 200  # of measured diversity; of a controller's designs
 NAMES = ("weights", "episodes", "actions", "shuffles")
 ON_DEVICE = ("actions", "shuffles")  # large draws; the others are made on the host, the same for every device
 

@@ -102,23 +102,22 @@ class Trainer:
 
     def _make_graphs(self, capture: bool) -> None:
         device, capture = self.world.device, capture and self.world.device.type == "cuda"
-        wait = not capture
 
         def rollout(steps: int | None = None) -> None:
             collect(
                 self.world, self.policy, self.critic, self.episodes, self.buffer,
-                restart=self.settings.restart, wait=wait, steps=steps,
+                restart=self.settings.restart, wait=not capture, steps=steps,
             )  # fmt: skip
 
         moving = list(self.episodes.tensors().values())
-        self.rollout = CudaGraph(rollout, moving, device, capture=not wait, warm_up=partial(rollout, 1))
+        self.rollout = CudaGraph(rollout, moving, device, capture=capture, warm_up=partial(rollout, 1))
         self.estimate_advantages = CudaGraph(
             lambda: self.buffer.estimate_advantages(self.settings), [], device, capture=capture
         )
         self.samples: Minibatch | None = None
         self.captures_steps = capture and self.learner.capturable
         self.captured: dict[int, CapturedStep] = {}
-        if capture and not wait and self.captures_steps and available()["gpu"] is None:
+        if self.captures_steps and available()["gpu"] is None:
             self._compile(partial(rollout, 1), moving)
 
     def _compile(self, act: Callable[[], None], moving: Sequence[Tensor]) -> None:
@@ -203,12 +202,14 @@ class Trainer:
             return
         size = index.shape[1]
         if size not in self.captured:
-            own, at = torch.zeros_like(index), None if scale is None else torch.zeros_like(scale)
+            held_index, held_scale = torch.zeros_like(index), None if scale is None else torch.zeros_like(scale)
             changes = [*self.learner.tensors().values(), self.learner.sums]
-            graph = CudaGraph(
-                lambda: self.learner.learn(samples.take(own, engine), at), changes, index.device, capture=True
-            )
-            self.captured[size] = CapturedStep(own, at, graph)
+
+            def learn() -> None:
+                self.learner.learn(samples.take(held_index, engine), held_scale)
+
+            graph = CudaGraph(learn, changes, index.device, capture=True)
+            self.captured[size] = CapturedStep(held_index, held_scale, graph)
         step = self.captured[size]
         step.index.copy_(index)
         if step.scale is not None and scale is not None:

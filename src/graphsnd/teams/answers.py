@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -27,7 +28,7 @@ from graphsnd.behavior import (
 )
 from graphsnd.behavior.behavior import BY_GROUP
 from graphsnd.behavior.distributions import read_distribution
-from graphsnd.errors import InputError, as_tensor, shape_of
+from graphsnd.errors import InputError, as_tensor, plural, shape_of
 
 # The tensors that make up a behaviour, in the order of its constructor, with the dimensions after the agents axis.
 FIELDS: dict[Callable[..., Behavior], tuple[tuple[str, int], ...]] = {
@@ -41,6 +42,17 @@ FIELDS: dict[Callable[..., Behavior], tuple[tuple[str, int], ...]] = {
 # Families by the names of the tensors that stand for them, in files and dicts.
 FAMILIES = {tuple(name for name, _ in fields): family for family, fields in FIELDS.items()}
 FAMILIES[("logits",)] = Categorical
+# What tells an action, in the order in which it is looked for among the outputs of a policy; and other names of it.
+TOLD = (("loc", "scale"), ("loc", "log_scale"), ("loc", "covariance"), ("logits",), ("probs",), ("actions",))
+SPELLINGS = {"mean": "loc", "std": "scale", "log_std": "log_scale", "action": "actions"}
+ANSWER = "a distribution, an action (a tensor), a behaviour, or outputs with names"
+Outputs = str | Sequence[str] | None
+# The fix for policies whose answer to a row is not a function of the row.
+MIXED = (
+    "Recurrent and communicating policies: graphsnd.evaluate([policy, ...], observations, whole=True), each "
+    "given the observations as they are. Policies that draw: return the distribution, or use "
+    "graphsnd.draw_samples. A function around a module: call module.eval() first."
+)
 LOCK = threading.RLock()  # while modules run: their modes change, and batching puts parameters into the first of them
 FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)  # what a policy raises on a wrong shape
 ROWS = 16  # on which a policy is tried
@@ -87,10 +99,17 @@ def ask(policy: Callable[[Any], Any], shown: Any, name: str | None = None) -> An
     except (InputError, torch.OutOfMemoryError):
         raise
     except FAULTS as error:
-        what, fix = f"policy {name}", "Images: feature_dims=3. Sequences: whole=True."
+        what, fix = name, "Images: feature_dims=3. Sequences: whole=True."
         if name is None:
             what, fix = "the stacked module", "A module that takes one observation per agent: agents=."
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(".")
+        widths = re.search(r"\(\d+x(\d+) and (\d+)x\d+\)", said)  # of a linear layer's input and weights
+        if widths and getattr(shown, "shape", ())[-1:] == (int(widths[1]),):
+            raise InputError("observations", f"with {widths[2]} features, as {what} takes them", widths[1]) from error
+        if invalid := re.search(r"parameter (\w+) .*distribution (\w+)\(.*found invalid values", said):
+            wrong = "NaN" if "nan" in said else "a value out of range"
+            got, fix = f"a {invalid[2]} with {wrong} in {invalid[1]} from {what}", "It may have diverged."
+            raise InputError("team", "of policies whose distributions are valid", got, fix) from error
         if re.search("dtype|Input type|scalar type", said):  # arrays of NumPy are float64, weights float32
             fix = "Convert them to the dtype of its weights, as with observations.float()."
         kind = getattr(shown, "dtype", None) or type(shown).__name__  # a TensorDict has a shape but no dtype
@@ -145,7 +164,11 @@ def check_rows(
     same, settled = torch.ones(len(names), dtype=torch.bool, device=few.device), False
     with LOCK, torch.random.fork_rng():
         torch.manual_seed(0)
-        first = ask(few)
+        try:
+            first = ask(few)
+        except InputError:
+            ask(rows)  # so that the message has the shapes of what was passed
+            raise
         for kept in (odd, ~odd) if mixing else (slice(None),):
             changed = few.clone()
             if isinstance(kept, Tensor):
@@ -158,27 +181,22 @@ def check_rows(
                 same &= ((x == y) | ((x - y).abs() <= close) | (x.isnan() & y.isnan())).all(1)
     if not bool(same.all()):
         name = names[int(same.int().argmin())]
-        fix = (
-            "Recurrent and communicating policies: graphsnd.evaluate([policy, ...], observations, whole=True), each "
-            "given the observations as they are. Policies that draw: return the distribution, or use "
-            "graphsnd.draw_samples. A function around a module: call module.eval() first."
-        )
         got = f"{'a module' if name is None else f'policy {name},'} whose answer changes with the other observations"
-        raise InputError("team", "to answer each observation by itself", f"{got} of the batch, or by chance", fix)
+        raise InputError("team", "to answer each observation by itself", f"{got} of the batch, or by chance", MIXED)
     return settled
 
 
 def read_answer(
-    answer: Any, *, squashed: bool, validate: bool = True, single: bool = False, lead: int | None = None
+    answer: Any, *, squashed: bool, outputs: Outputs = None, validate: bool = True, lead: int | None = None
 ) -> Behavior:
     """Return a policy's answer as a behaviour.
 
     Args:
-        answer: A distribution, a tensor (deterministic action), a tuple ``(loc, scale)``, a behaviour, or a dict, list
-            or tuple of distributions and behaviours, one for each part of the action.
+        answer: A distribution, a tensor (deterministic action), a behaviour, or a dict, list or tuple of distributions
+            and behaviours, one for each part of the action; or several outputs, see :func:`choose_outputs`.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
+        outputs: Names of several outputs.
         validate: Check values.
-        single: Whether it is one agent's, as in :func:`read_single`.
         lead: Dimensions of the observations, where it is all agents': see :func:`read_distribution`.
 
     Raises:
@@ -187,47 +205,85 @@ def read_answer(
     Example:
         >>> read_answer(torch.zeros(16, 1, 2), squashed=True)
         Deterministic(agents=1, observations=16)
+        >>> read_answer((torch.zeros(16, 1, 2), torch.zeros(16, 1)), squashed=True, outputs="logits, value")
+        Categorical(agents=1, observations=16)
     """
-    if isinstance(answer, Behavior):
-        return answer
-    answer = as_tensor(answer)
-    if isinstance(answer, Tensor):
-        return Deterministic(answer, validate=validate)
-    if isinstance(answer, D.Distribution) or _in_parts(answer):
-        return read_distribution(answer, squashed=squashed, validate=validate, lead=lead)
-    if isinstance(answer, tuple) and len(answer) == 2:
-        refuse_value(answer, single=single)
-        return Gaussian(*answer, validate=validate)
-    expected = "of policies that return a distribution, a tensor, (loc, scale), a behaviour, or a dict of distributions"
+    chosen = choose_outputs(as_tensor(answer), outputs, partial(build_answer, validate=validate))
+    if isinstance(chosen, Behavior):
+        return chosen
+    if isinstance(chosen, Tensor):
+        return Deterministic(chosen, validate=validate)
+    if isinstance(chosen, D.Distribution) or _in_parts(chosen):
+        return read_distribution(chosen, squashed=squashed, validate=validate, lead=lead)
     fix = "Wrap the policy: lambda o: graphsnd.Categorical(logits=net(o))."
-    raise InputError("team", expected, type(answer).__name__, fix)
+    raise InputError("team", f"of policies that return {ANSWER}", type(answer).__name__, fix)
 
 
-def refuse_value(pair: tuple[Any, Any], *, single: bool = False) -> None:
-    """Raise for a value or hidden state beside the action, of an actor-critic or recurrent module, that is no scale.
+def build_answer(told: Mapping[str, Any], *, validate: bool = True) -> Behavior:
+    """Return the behaviour of tensors by their names, as :func:`choose_outputs` finds them."""
+    tensors = {name: as_tensor(part) for name, part in told.items()}
+    if "log_scale" in tensors:
+        tensors["scale"] = torch.as_tensor(tensors.pop("log_scale")).exp()
+    (family,) = (family for names, family in FAMILIES.items() if set(names) == tensors.keys())
+    return family(**tensors, validate=validate)
+
+
+def choose_outputs(answer: Any, outputs: Outputs = None, build: Callable[[dict[str, Any]], Any] = build_answer) -> Any:
+    """Return those of a policy's outputs that tell its action: what else an actor-critic puts out is left out.
+
+    Distributions and behaviours tell it. Tensors do by their names: ``loc`` or ``mean`` with ``scale`` or ``std``,
+    ``log_scale`` or ``log_std``, or ``covariance``; ``logits``; ``probs``; ``actions`` or ``action``.
 
     Args:
-        pair: In place of ``(loc, scale)``.
-        single: Whether it is one agent's. Then ``[1, batch, actions]`` beside ``[time, batch, actions]`` is a hidden
-            state; of all agents it may be a parameter, ``[1, agents, actions]``.
+        answer: A dict or a named tuple; a tuple or list with ``outputs`` or a distribution in it; a tensor with
+            ``outputs``. Anything else is returned as it is.
+        outputs: Names of the entries of a tuple or list, such as ``"logits, value"``, or of the tensor.
+        build: Takes tensors by their names, in the first spelling.
+
+    Returns:
+        One distribution or behaviour, or several in a dict or list.
+
+    Raises:
+        InputError: For tensors of which the names do not tell an action.
     """
-    loc, scale = (tuple(getattr(part, "shape", ())) for part in pair)
-    value = len(scale) == len(loc) and scale[-1:] == (1,) != loc[-1:]
-    hidden = single and len(scale) == len(loc) > 2 and scale != loc and scale[-2] in (loc[0], loc[-2])  # batch, or time
-    if value or hidden or pair[1] is None or isinstance(pair[1], tuple):
-        fix = "Return the action without its value or hidden state: lambda o: policy(o)[0]. "
-        fix += "One scale of all actions or rows: broadcast it to the shape of loc."
-        got = f"{loc} and {scale or type(pair[1]).__name__}"
-        raise InputError("team", "of policies that return (loc, scale) of equal shapes", got, fix)
+    answer = answer._asdict() if hasattr(answer, "_asdict") else answer
+    answer = (answer,) if outputs and hasattr(answer, "shape") else answer
+    if named := isinstance(answer, Mapping):
+        held = dict(answer)
+    elif isinstance(answer, tuple | list):
+        names = (outputs.replace(",", " ").split() if isinstance(outputs, str) else outputs) or ()
+        named = len(names) == len(answer)
+        held = dict(zip(names if named else range(len(answer)), answer, strict=True))
+    else:
+        return answer
+    parts = {key: part for key, part in held.items() if _tells(part)}
+    if len(parts) == 1 < len(held):
+        return next(iter(parts.values()))
+    if parts:
+        return parts if named else list(parts.values())
+    told = {SPELLINGS.get(str(key), str(key)): part for key, part in held.items()}
+    for known in TOLD if named else ():
+        if told.keys() >= set(known):
+            return build({name: told[name] for name in known})
+    shapes = [tuple(part.shape) if hasattr(part, "shape") else type(part).__name__ for part in held.values()]
+    got = ", ".join(f"{key} {shape}" if named else str(shape) for key, shape in zip(held, shapes, strict=True))
+    fix = "Name them, as in outputs='logits, value', or return a dict with such names: loc or mean with scale, std or "
+    fix += "log_std; logits; probs; action. Others, such as a value or a hidden state, are left out."
+    raise InputError(
+        "team", f"of policies that return {ANSWER}", f"{len(held)} {plural('output', len(held))}: {got}", fix
+    )
 
 
-def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate: bool = True) -> Behavior:
+def read_single(
+    answer: object, lead: Sequence[int], *, squashed: bool, outputs: Outputs = None, validate: bool = True
+) -> Behavior:
     """Return one agent's answer to observations ``[*lead, features]``, the last of ``lead`` in place of the agents.
 
     Args:
         answer: One agent's answer, ``[*lead, actions]``; otherwise as in :func:`read_answer`.
         lead: The leading shape that the policy was given.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
+        outputs: Names of several outputs.
         validate: Check values.
 
     Raises:
@@ -236,8 +292,8 @@ def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate
     expected = f"to answer with shape {(*lead, 'actions')}"
     fix = "A policy of a list answers for one agent, without an agents axis."
     answer = answer if isinstance(answer, Tensor) else as_tensor(answer)
-    if not isinstance(answer, Tensor):
-        behavior = read_answer(answer, squashed=squashed, validate=validate, single=True)
+    if outputs or not isinstance(answer, Tensor):
+        behavior = read_answer(answer, squashed=squashed, outputs=outputs, validate=validate)
     elif answer.dim() >= 2:
         behavior = Deterministic(answer, validate=validate)
     else:
@@ -313,12 +369,15 @@ def with_tensors(behavior: Behavior, tensors: Iterable[Tensor], *, validate: boo
     return family(*tensors, validate=validate)
 
 
+def _tells(part: object) -> bool:
+    """Whether a part of an answer is a distribution or behaviour, or holds nothing else."""
+    return isinstance(part, D.Distribution | Behavior) or _in_parts(part)
+
+
 def _in_parts(answer: object) -> bool:
     """Whether an answer has a distribution or behaviour for each of several parts; tensors say too little of theirs."""
     parts = list(answer.values()) if isinstance(answer, Mapping) else answer
-    if not isinstance(parts, list | tuple) or not parts:
-        return False
-    return all(isinstance(part, D.Distribution | Behavior) or _in_parts(part) for part in parts)
+    return isinstance(parts, list | tuple) and bool(parts) and all(map(_tells, parts))
 
 
 def _check_alike(behaviors: Sequence[Behavior], skip: int) -> None:

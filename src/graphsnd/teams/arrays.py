@@ -50,8 +50,8 @@ class Array:
         fitting = self.fit(given, name)
         rows = fitting.reshape(*fitting.shape[: fitting.dim() - self.dims], self.size)
         rows = rows.to(torch.promote_types(self.dtype or torch.float32, torch.float32))
-        whole = self.dtype is not None and not self.dtype.is_floating_point
-        if whole and not bool((self.split(rows) == fitting).all()):
+        is_integer = self.dtype is not None and not self.dtype.is_floating_point
+        if is_integer and not bool((self.split(rows) == fitting).all()):
             raise InputError(name, f"to be whole numbers, as in {self.dtype}, and exact in float32", "others")
         return rows
 

@@ -23,6 +23,7 @@ def evaluate(
     squashed: bool = True,
     whole: bool = False,
     feature_dims: int | Mapping[str, int] = 1,
+    outputs: str | Sequence[str] | None = None,
 ) -> Behavior:
     r"""Return what every agent would do on every observation: the input of equation (1).
 
@@ -48,8 +49,8 @@ def evaluate(
         team: A list of ``n`` policies (``nn.Module`` or callable), one per agent, or a dict of them, whose keys name
             the agents; or one stacked module that answers for all agents with an agents axis in second to last place;
             or a :class:`~graphsnd.Team`. An answer is a ``torch.distributions`` object, a tensor (deterministic
-            action), a tuple ``(loc, scale)``, a behaviour, or a dict or list of distributions and behaviours, one for
-            each part of the action.
+            action), a behaviour, a dict or list of distributions and behaviours, one for each part of the action, or a
+            dict of tensors with names as in ``outputs``. A value beside them, as of an actor-critic, is left out.
         observations: Shape ``[..., features]``, or a dict of what each agent observed, which is pooled.
         agents: Number of agents, for stacked modules that, like TorchRL's ``MultiAgentMLP``, take one observation per
             agent; each observation is then shown to all of them. Without it the module is called on
@@ -59,6 +60,10 @@ def evaluate(
         feature_dims: Trailing dimensions of one observation, for a list of policies: 3 for images
             ``[channels, height, width]``. Where an observation is several arrays, those of each by name,
             ``{"camera": 3, "speed": 1}``: observations and what a policy is given are then dicts with these names.
+        outputs: Names of the tensors in a tuple that policies return, such as ``"logits, value"``. Known are ``loc`` or
+            ``mean`` with ``scale``, ``std``, ``log_scale``, ``log_std`` or ``covariance``; ``logits``; ``probs``; and
+            ``action``. Others are left out. Without names such a tuple is refused, because a value beside an action
+            looks like a scale.
 
     Returns:
         A behaviour with ``n`` agents and all of the leading dimensions of ``observations``.
@@ -73,7 +78,7 @@ def evaluate(
         >>> gs.evaluate(team, torch.zeros(16, 4))
         Deterministic(agents=3, observations=16)
     """
-    made = as_team(team, agents=agents, squashed=squashed, whole=whole, feature_dims=feature_dims)
+    made = as_team(team, agents=agents, squashed=squashed, whole=whole, feature_dims=feature_dims, outputs=outputs)
     return made.evaluate(observations)
 
 
@@ -122,7 +127,7 @@ def draw_samples(
 
 
 def _draw(policy: Callable[..., Any], observations: Any, name: str, encode: Callable[[Any], Any] | None) -> Tensor:
-    answer = ask(policy, observations, name)
+    answer = ask(policy, observations, f"policy {name}")
     answer = as_tensor(answer if encode is None else encode(answer))
     if not isinstance(answer, Tensor) or answer.dim() < 2 or not answer.is_floating_point():
         fix = "Distributions: return a draw, policy(o).sample(). Text, tokens, choices: encode=, which gives features."

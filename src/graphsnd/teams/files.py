@@ -129,7 +129,7 @@ def read_tensors(path: Path, keys: Collection[str]) -> dict[str, Any]:
     if path.suffix.lower() not in (".npz", *ENDINGS):
         fix = "Save with numpy.savez or torch.save."
         raise InputError("path", "to end in .npz, .safetensors or .pt", repr(path.name), fix)
-    with naming_damage(path):
+    with explain_read_errors(path):
         tensors = _read_npz(path, keys) if path.suffix.lower() == ".npz" else _open_mapped(path)
         held = {key: part for key, part in tensors.items() if isinstance(key, str) and key in keys}
     for key, tensor in held.items():
@@ -150,7 +150,7 @@ def read_state_dict(path: Path, entry: str | None = None) -> dict[str, Tensor]:
     Raises:
         InputError: For a file that is missing, damaged, pickled, or holds none or several state dicts.
     """
-    with naming_damage(path):
+    with explain_read_errors(path):
         held = _open_mapped(path)
     dicts = {"": held} | {key: one for key, one in held.items() if isinstance(key, str) and isinstance(one, Mapping)}
     states = {key: {name: part for name, part in one.items() if isinstance(part, Tensor)} for key, one in dicts.items()}
@@ -172,7 +172,7 @@ def check_size(path: Path, size: int) -> None:
 
 
 @contextmanager
-def naming_damage(path: Path) -> Iterator[None]:
+def explain_read_errors(path: Path) -> Iterator[None]:
     """Let errors say that the file is missing or damaged."""
     if not path.is_file():
         raise InputError("path", "to exist", f"{'something else' if path.exists() else 'no file'} {str(path)!r}")
@@ -238,11 +238,11 @@ def save(team: Team, path: str | os.PathLike[str]) -> None:
         ...     Team.load(folder)
         StackedTeam(agents=5, observation_features=18)
     """
-    policies, folder = team._describe(), Path(path)
-    if policies is None:
+    description, folder = team._describe(), Path(path)
+    if description is None:
         raise InputError("team", "to be a StackedTeam to be saved", type(team).__name__, "Save its modules yourself.")
     folder.mkdir(parents=True, exist_ok=True)
-    about = {"format": FORMAT, "version": VERSION, "agents": team.agents, **policies}
+    about = {"format": FORMAT, "version": VERSION, "agents": team.agents, **description}
     about |= {} if team._names is None else {"names": list(team._names)}
     text = json.dumps(about, indent=2, allow_nan=False)
     tensors = {name: value.contiguous() for name, value in team._modules().state_dict().items()}
@@ -265,7 +265,7 @@ def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu") ->
     if not file.is_file():
         raise InputError("path", f"to hold {TENSORS}", f"no file {file}", "For state dicts: policy=make.")
     check_size(file, file.stat().st_size)
-    with naming_damage(file):
+    with explain_read_errors(file):
         with safe_open(file, framework="pt", device=place) as opened:
             description = parse_json((opened.metadata() or {}).get("team", "null"))
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)

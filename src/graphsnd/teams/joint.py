@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
-from graphsnd.teams.answers import ask, ask_quietly, check_rows, read_answer, take_agents, tensors_of
+from graphsnd.teams.answers import Outputs, ask, ask_quietly, check_rows, read_answer, take_agents, tensors_of
 from graphsnd.teams.team import Team, device_of
 
 
@@ -26,6 +26,7 @@ class JointTeam(Team):
             None for modules that add the agents axis themselves.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         feature_dims: Trailing dimensions of one observation, 3 for images; with ``agents``.
+        outputs: Names of several outputs, see :func:`~graphsnd.evaluate`.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -37,10 +38,11 @@ class JointTeam(Team):
     proportional = False
 
     def __init__(
-        self, policy: Callable[..., Any], *, agents: int | None, squashed: bool = True, feature_dims: int = 1
-    ) -> None:
+        self, policy: Callable[..., Any], *, agents: int | None, squashed: bool = True, feature_dims: int = 1,
+        outputs: Outputs = None,
+    ) -> None:  # fmt: skip
         self.policy, self.device = policy, device_of(policy)
-        self.squashed, self.feature_dims = squashed, feature_dims
+        self.squashed, self.feature_dims, self.outputs = squashed, feature_dims, outputs
         self._agents = self._promised_agents = agents
         self._unmixed = self._repeatable = False
 
@@ -72,10 +74,10 @@ class JointTeam(Team):
         self._agents = self._agents or behavior.agents
         return behavior
 
-    def _read(self, answer: object, shown: Tensor) -> Behavior:
+    def _read(self, answer: object, shown: Tensor, *, validate: bool = True) -> Behavior:
         promised = self._promised_agents
         lead = tuple(shown.shape[: shown.dim() - self.feature_dims - (promised is not None)])
-        behavior = read_answer(answer, squashed=self.squashed, lead=len(lead))
+        behavior = read_answer(answer, squashed=self.squashed, outputs=self.outputs, validate=validate, lead=len(lead))
         # Without this, a module that forgets the agents axis would have its last batch axis taken for the team.
         if tuple(behavior.batch_shape) != lead or behavior.agents != (promised or behavior.agents):
             expected = f"to answer with shape {(*lead, promised or 'agents', '...')}"
@@ -99,4 +101,5 @@ class JointTeam(Team):
         return [field.movedim(2, 1) for field in self._ask_quietly(seats.unsqueeze(0))]
 
     def _ask_quietly(self, shown: Tensor) -> list[Tensor]:
-        return [field.unsqueeze(0) for field in tensors_of(self._read(ask_quietly(self.policy, shown), shown))]
+        answer = ask_quietly(self.policy, shown)
+        return [field.unsqueeze(0) for field in tensors_of(self._read(answer, shown, validate=False))]

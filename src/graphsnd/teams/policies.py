@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import marshal
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 from weakref import WeakSet
 
 import torch
@@ -21,6 +22,7 @@ from graphsnd.teams.answers import (
     FAULTS,
     LOCK,
     ROWS,
+    Outputs,
     ask,
     ask_quietly,
     check_rows,
@@ -37,6 +39,7 @@ from graphsnd.teams.team import Team, device_of, tensors_in
 
 Policy = Callable[[Tensor], Any]
 T = TypeVar("T")
+HINT = "If the network is told which agent it is, use Team.shared."
 LOOPED = 16  # agents: where a CPU's caches hold fewer at once, calls one by one are as fast as a batched one
 PADDED = 4  # answers per request, with those that pad the batch, above which calls one by one are faster
 # What a module's parameters, buffers and children live in, and its mode: policies are asked in evaluation mode.
@@ -64,6 +67,7 @@ class PoliciesTeam(Team):
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         whole: Give each policy the observations as they are, see :func:`~graphsnd.evaluate`.
         feature_dims: Trailing dimensions of one observation: 3 for images ``[channels, height, width]``.
+        outputs: Names of several outputs, see :func:`~graphsnd.evaluate`.
 
     Example:
         >>> PoliciesTeam([torch.sin, torch.cos]).evaluate(torch.zeros(16, 2))
@@ -73,14 +77,16 @@ class PoliciesTeam(Team):
     """
 
     def __init__(
-        self, policies: Sequence[Policy], *, squashed: bool = True, whole: bool = False, feature_dims: int = 1
-    ) -> None:
+        self, policies: Sequence[Policy], *, squashed: bool = True, whole: bool = False, feature_dims: int = 1,
+        outputs: Outputs = None,
+    ) -> None:  # fmt: skip
         self.policies: list[Any] = list(policies)
         if not self.policies:
             raise InputError("policies", "to hold at least one", "none")
-        self.squashed, self.whole, self.feature_dims = squashed, whole, feature_dims
+        self._read: Callable[..., Behavior] = partial(read_single, squashed=squashed, outputs=outputs)
+        self.whole, self.feature_dims = whole, feature_dims
         first = self.policies[0]
-        self.agents, self.device = len(self.policies), device_of(first)
+        self.agents, self.device, self._width = len(self.policies), device_of(first), 1
         if isinstance(first, nn.Module):
             self.cost = sum(map(torch.numel, first.parameters()))
             self._width = max([1, *chain.from_iterable(map(torch.Tensor.size, tensors_in(first).values()))])
@@ -99,6 +105,17 @@ class PoliciesTeam(Team):
             if not code or code != first:
                 return False
         return True
+
+    def alike(self) -> str:
+        """Return that agents are one network, or copies of one; nothing where they may differ."""
+        each = [list(tensors_in(policy).values()) if isinstance(policy, nn.Module) else [] for policy in self.policies]
+
+        def agree(same: Callable[[Tensor, Tensor], bool]) -> bool:
+            return all(len(own) == len(each[0]) > 0 and all(map(same, own, each[0])) for own in each)
+
+        if agree(operator.is_) or all(policy == self.policies[0] for policy in self.policies):
+            return f"share one network, so they act alike on the same observation. {HINT}"
+        return f"have equal parameters, so they act alike on the same observation. {HINT}" if agree(torch.equal) else ""
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         lead = observations.shape[: -self.feature_dims]
@@ -172,12 +189,12 @@ class PoliciesTeam(Team):
         """Call policies one by one, each on its own rows; tensors of the answers are joined along a first axis."""
         asking, answers = ask_quietly if quiet else ask, []
         for agent, rows in zip(agents, shown, strict=True):
-            answer = asking(self.policies[agent], rows, self._name(agent))
-            lead = rows.shape[: rows.dim() - self.feature_dims]
+            whose, lead = f"policy {self._name(agent)}", rows.shape[: rows.dim() - self.feature_dims]
             try:
-                answers.append(read_single(answer, lead, squashed=self.squashed, validate=not quiet))
+                answers.append(self._read(asking(self.policies[agent], rows, whose), lead, validate=not quiet))
             except InputError as error:
-                error.fix = f"{error.fix} This is the answer of policy {self._name(agent)}.".lstrip()
+                if whose not in str(error):
+                    error.index, error.fix = (), f"{error.fix} This is the answer of {whose}.".lstrip()
                 raise
         return map_tensors(lambda fields, _: join(fields), answers, skip=1)
 
@@ -213,7 +230,7 @@ class PoliciesTeam(Team):
         def call(tensors: dict[str, Tensor], rows: Tensor) -> list[Tensor]:
             answer = functional_call(first, tensors, (rows,))
             lead = rows.shape[: rows.dim() - self.feature_dims]
-            kind.append(read_single(answer, lead, squashed=self.squashed, validate=False))  # vmap reads no values
+            kind.append(self._read(answer, lead, validate=False))  # vmap reads no values
             return tensors_of(kind[0])
 
         with evaluation_mode(first):  # whose code runs for all
@@ -224,6 +241,16 @@ class PoliciesTeam(Team):
         return self._names[agent] if self._names else str(agent)
 
 
+class TeamOptions(TypedDict, total=False):
+    """The options of :func:`as_team`, which :func:`graphsnd.measure` takes too."""
+
+    agents: int | None
+    squashed: bool
+    whole: bool
+    feature_dims: int | Mapping[str, int]
+    outputs: Outputs
+
+
 def as_team(
     policies: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
     *,
@@ -231,6 +258,7 @@ def as_team(
     squashed: bool = True,
     whole: bool = False,
     feature_dims: int | Mapping[str, int] = 1,
+    outputs: Outputs = None,
 ) -> Team:
     """Return a team made of the given policies.
 
@@ -240,6 +268,7 @@ def as_team(
         squashed: Passed to :func:`~graphsnd.from_distribution`; a team has settled this already.
         whole: As in :func:`~graphsnd.evaluate`, for a list of policies.
         feature_dims: As in :func:`~graphsnd.evaluate`, for a list of policies.
+        outputs: As in :func:`~graphsnd.evaluate`.
 
     Raises:
         InputError: For an empty list, for something that holds no policies, and for another number of ``agents``.
@@ -251,14 +280,15 @@ def as_team(
     """
     if isinstance(policies, Mapping | nn.ModuleDict):
         values: list[Any] = list(policies.values())
-        team = as_team(values, agents=agents, squashed=squashed, whole=whole, feature_dims=feature_dims)
+        options: dict[str, Any] = {"squashed": squashed, "whole": whole, "feature_dims": feature_dims}
+        team = as_team(values, agents=agents, outputs=outputs, **options)
         return team.with_names(list(map(str, policies.keys())))
     if not isinstance(policies, Team) and callable(policies) and not isinstance(policies, nn.ModuleList):
         # A ModuleList can be called too; its call only says that it has none.
         if whole or feature_dims != 1:
             fix = "Pass one policy per agent: a stacked module answers for all agents on one observation."
             raise InputError("team", "to be a list with whole=True or feature_dims", type(policies).__name__, fix)
-        return JointTeam(policies, agents=agents, squashed=squashed)
+        return JointTeam(policies, agents=agents, squashed=squashed, outputs=outputs)
     given: object = policies
     if isinstance(given, Team):
         team = given
@@ -272,7 +302,7 @@ def as_team(
         if isinstance(feature_dims, Mapping):
             arrays = Arrays({key: Array(dims) for key, dims in feature_dims.items()})
             listed, feature_dims = [OnArrays(policy, arrays) for policy in listed], 1
-        team = PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
+        team = PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims, outputs=outputs)
         team.arrays = arrays
     if agents is not None and agents != team.agents:
         raise InputError("agents", f"to be {team.agents}, the number of policies", agents)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import Named, stack_agents
-from graphsnd.errors import InputError, as_tensor, check_index, check_tensor, plural, shape_of
+from graphsnd.errors import InputError, as_tensor, check_finite, check_index, check_tensor, plural, shape_of
 from graphsnd.teams.arrays import Arrays
 
 
@@ -64,10 +64,14 @@ class Team(Named, ABC):
             InputError: When the observations do not fit the policies, or the policies do not fit each other.
         """
         observations = self.read_observations(observations)
-        self._check_features(observations)
+        self._check_observations(observations)
         if not math.prod(observations.shape[: -self.feature_dims]):
             raise InputError("observations", "to hold at least one observation", shape_of(observations))
-        behavior = self._evaluate(observations)
+        try:
+            behavior = self._evaluate(observations)
+        except InputError as error:
+            self._blame(error, error.index[observations.dim() - self.feature_dims :])
+            raise
         return behavior if self._names is None else behavior.with_names(self._names)
 
     def read_observations(self, observations: Any) -> Tensor:
@@ -133,12 +137,26 @@ class Team(Named, ABC):
             expected = "with shape (observations, features) and at least one observation"
             fix = "Pool leading dimensions with observations.flatten(0, -2)."
             raise InputError("observations", expected, shape_of(observations), fix)
-        self._check_features(observations)
+        self._check_observations(observations)
         agents = check_tensor("agents", agents, 2, "(observations, k)")
         if len(agents) != len(observations) or not agents.numel():
             raise InputError("agents", f"with shape ({len(observations)}, k), k at least 1", shape_of(agents))
         check_index("agents", agents, self.agents)
-        return self._partial(observations, agents)
+        try:
+            return self._partial(observations, agents)
+        except InputError as error:
+            self._blame(error, agents[error.index[:1]].tolist()[error.index[1] :] if error.index else ())
+            raise
+
+    def _blame(self, error: InputError, agents: Sequence[int]) -> None:
+        """Let an error of an answer say whose it is: the first of ``agents``."""
+        for agent in () if self.whole else agents[:1]:
+            error.got += f" of agent {self._names[agent] if self._names else agent}"
+        error.index = ()
+
+    def alike(self) -> str:
+        """Return what makes all agents act alike, as the end of a sentence; nothing where they may differ."""
+        return ""
 
     @abstractmethod
     def _evaluate(self, observations: Tensor) -> Behavior: ...
@@ -202,6 +220,51 @@ class Team(Named, ABC):
             return load_policies(path, policy, entry=entry, device=device)
         return load(path, device=device)  # type: ignore[arg-type]
 
+    @staticmethod
+    def shared(
+        policy: Callable[..., Any],
+        agents: int | Sequence[str],
+        *,
+        columns: slice | Sequence[int] | int | None = None,
+        argument: str | None = None,
+        identity: Tensor | None = None,
+        squashed: bool = True,
+        outputs: str | Sequence[str] | None = None,
+    ) -> Team:
+        """Return the team of agents that share one network, which is told for which agent it acts.
+
+        Every observation is shown to the network once for each agent, each time with that agent's identity. All of
+        them, or those that a design asks for, are one batch.
+
+        Args:
+            policy: Answers for one agent, as a policy of a list does in :func:`~graphsnd.evaluate`.
+            agents: Their number, or a list of their names.
+            columns: Where in an observation the network reads the identity: a slice, a list or one integer. What
+                observations hold there is replaced.
+            argument: Instead of columns, the name of the parameter of ``policy`` that takes the identities of all rows,
+                ``[rows, k]``.
+            identity: What the network is told of each agent, ``[agents, k]``, such as capabilities or an embedding,
+                which gradients reach; or ``[agents]``, such as ``torch.arange(agents)`` for a network with an embedding
+                of its own. One-hot vectors when None.
+            squashed: Passed to :func:`~graphsnd.from_distribution`.
+            outputs: Names of several outputs, see :func:`~graphsnd.evaluate`.
+
+        Raises:
+            InputError: For columns that do not fit the identity or, later, the observations.
+
+        Example:
+            >>> import torch, graphsnd as gs
+            >>> network = torch.nn.Linear(4 + 3, 2)  # 4 features and a one-hot identity
+            >>> team = gs.Team.shared(network, agents=3, columns=slice(-3, None))
+            >>> team.evaluate(torch.zeros(16, 7))
+            Deterministic(agents=3, observations=16)
+        """
+        from graphsnd.teams.shared import SharedTeam
+
+        return SharedTeam(
+            policy, agents, columns=columns, argument=argument, identity=identity, squashed=squashed, outputs=outputs
+        )
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self.agents}, observation_features={self.observation_features})"
 
@@ -210,11 +273,13 @@ class Team(Named, ABC):
 
         return team_html(self)
 
-    def _check_features(self, observations: Tensor) -> None:
+    def _check_observations(self, observations: Tensor) -> None:
         features = self.observation_features
         if features is not None and observations.shape[-1] != features:
             expected = f"with {features} {plural('feature', features)} in the last axis"
             raise InputError("observations", expected, shape_of(observations))
+        if bool(observations.isnan().any()):  # infinite ones, such as of a lidar that sees nothing, may be meant
+            check_finite("observations", observations)
 
 
 def tensors_in(module: nn.Module) -> dict[str, Tensor]:
@@ -225,6 +290,9 @@ def tensors_in(module: nn.Module) -> dict[str, Tensor]:
 def device_of(policy: object) -> torch.device:
     """Return the device of a module's first floating parameter or buffer; the CPU for anything that has none."""
     for tensor in tensors_in(policy).values() if isinstance(policy, nn.Module) else ():
+        if tensor.is_meta:
+            fix = "Load its weights first: load_state_dict(weights, assign=True)."
+            raise InputError("team", "of policies with weights", "a module on the meta device", fix)
         if tensor.is_floating_point():
             return tensor.device
     return torch.device("cpu")

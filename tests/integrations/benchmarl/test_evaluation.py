@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,25 @@ def pictures(kind: type[PicturesClass] = PicturesClass) -> PicturesClass:
     return kind("DISPERSION", VmasTask.DISPERSION.get_from_yaml().config)
 
 
+class Numbered(Pictures):
+    """Four features for who observes: one-hot, and 0.5 beside it, so that a wrong identity shows."""
+
+    def _apply_transform(self, seen: Tensor) -> Tensor:
+        return torch.cat([seen, IDENTITY.to(seen).expand(*seen.shape[:-1], 4)], -1)
+
+    @_apply_to_composite
+    def transform_observation_spec(self, spec: Any) -> Any:
+        return Unbounded((*spec.shape[:-1], spec.shape[-1] + 4))
+
+
+class NumberedClass(VmasClass):
+    """Dispersion, in which agents are told who they are."""
+
+    def get_env_transforms(self, env: Any) -> list[Any]:
+        return [Numbered(*[[("agents", "observation")]] * 2)]
+
+
+IDENTITY, TOLD = torch.eye(4) + 0.5 * torch.eye(4).roll(1, 0), slice(-4, None)
 CNN = {"cnn_num_cells": [4], "cnn_kernel_sizes": 3, "cnn_strides": 1, "cnn_paddings": 0}
 CNN |= {"cnn_activation_class": torch.nn.Tanh, **{f"mlp_{name}": value for name, value in LAYERS.items()}}
 
@@ -251,6 +271,47 @@ def test_shared_parameters_are_exactly_no_diversity(algorithm, model, experiment
         zeros = {name: value for name, value in row.items() if name not in ("step", "group")}
         assert len(zeros) >= 3
         assert set(zeros.values()) == {0.0}
+
+
+def told(answer: Answer, weights: dict[str, Tensor], agent: int, sequence: Tensor) -> Tensor:
+    """One network that all agents share: each sits in each seat with its own identity."""
+    every = {name: each.unsqueeze(0).expand(4, *each.shape) for name, each in weights.items()}
+    own = IDENTITY[agent].double().expand(*sequence.shape[:-1], 4)
+    return answer(every, agent, torch.cat([sequence[..., :-4], own], -1))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "model", "answer", "apart", "settings"),
+    [
+        (IppoConfig, MLP, head, gaussian, {}),
+        (QmixConfig, MLP, head, other_choice, DISCRETE),
+        (IppoConfig, GruConfig(**RNN), gru, gaussian, {}),
+    ],
+    ids=["ippo", "qmix", "gru"],
+)
+def test_agents_that_share_a_network_and_know_who_they_are(
+    algorithm, model, answer, apart, settings, experiment, tmp_path: Path
+) -> None:
+    diversity, alike = DiversityCallback(columns=TOLD, squashed=False), DiversityCallback()
+    loop, keep = Loop(partial(told, answer), apart), Keep()
+    task = NumberedClass("DISPERSION", VmasTask.DISPERSION.get_from_yaml().config)
+    callbacks = [diversity, alike, loop, keep]
+    experiment(algorithm, model, callbacks=callbacks, task=task, checkpoint_at_end=True, **settings).run()
+    assert [row["snd_of_actions"] for row in diversity.rows] == pytest.approx(loop.values, rel=1e-5)
+    assert min(loop.values) > 0
+    assert {row["snd_of_actions"] for row in alike.rows} == {0.0}
+    loop.on_batch_collected(keep.batch)  # with the policies as they are now
+    (path,) = tmp_path.rglob("checkpoint_*.pt")
+    (team,) = load_teams(path, squashed=False).values()
+    team.columns, team.identity = TOLD, IDENTITY
+    for given in (keep.batch, keep.batch["agents", "observation"]):
+        assert gs.measure(team, given).value == pytest.approx(loop.values[-1], rel=1e-5)
+
+
+def test_columns_of_agents_that_communicate_are_refused(experiment) -> None:
+    diversity = DiversityCallback(columns=TOLD)
+    with pytest.warns(UserWarning, match="`columns` to be None for agents that communicate"):
+        experiment(IppoConfig, gnn(), callbacks=[diversity], critic_model=MLP).run()
 
 
 def actor(model: ModelConfig, inputs: dict[str, tuple[int, ...]], outputs: int, **options: Any) -> ProbabilisticActor:

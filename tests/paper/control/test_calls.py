@@ -1,49 +1,13 @@
 from __future__ import annotations
 
-import math
 import statistics
-from typing import Any
 
 import pytest
 
-from graphsnd import graphs
-from paper.control.calls import (
-    arithmetic_share,
-    compute_speedups,
-    count_edges,
-    published_share,
-    time_calls,
-)
-from tests.training import control_settings, control_task
-
-TINY = control_settings(
-    environments=2, steps=10, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=3
-)
-
-
-def test_the_same_graphs_are_drawn_as_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts, draw = [], graphs.bernoulli
-
-    def spy(*arguments: Any, **options: Any) -> graphs.Graph:
-        graph = draw(*arguments, **options)
-        counts.append(graph.m)
-        return graph
-
-    monkeypatch.setattr("graphsnd.designs.design.Bernoulli.make", staticmethod(spy))
-    trainer = control_task(12, (0.1,), ("bernoulli:0.1",), (5,), settings=TINY).make_trainer()
-    for _ in range(2):
-        trainer.step()
-    monkeypatch.undo()
-    assert len(counts) == 2 * TINY.optimiser_steps
-    edges = count_edges(12, 0.1, seeds=(5,), iterations=2, steps=TINY.optimiser_steps)
-    assert edges.mean == pytest.approx(sum(counts) / len(counts))
-    assert edges.graphs == len(counts)
-
-
-def test_edges_have_the_binomial_mean() -> None:
-    edges = count_edges(50, 0.1, seeds=(0,), iterations=2, steps=135)
-    assert edges.mean == pytest.approx(122.5, abs=4 * math.sqrt(1225 * 0.09 / 270))
-    assert edges.sem == pytest.approx(math.sqrt(1225 * 0.09 / 270), rel=0.2)
+from graphsnd.rl.log import Run
+from paper.control.calls import arithmetic_share, compute_speedups, time_calls, time_iterations
+from paper.control.logs import History
+from tests.paper.control_rows import row
 
 
 def test_calls_look_at_the_pairs_they_should() -> None:
@@ -59,8 +23,19 @@ def test_calls_look_at_the_pairs_they_should() -> None:
     assert speedups["regular:3"].clock
 
 
-def test_the_published_share_is_270_calls() -> None:
-    assert published_share() == pytest.approx(270 * 0.0189 / 52.4)
+def test_iterations_are_timed_over_all_runs_of_an_arm() -> None:
+    histories = [
+        History(run, [row(k, run, distance_seconds=seconds, rollout_seconds=6.0 + k) for k in (1, 2, 3)])
+        for run, seconds in (
+            (Run("complete", 0.12, 0), 1.5),
+            (Run("complete", 0.14, 0), 1.5),
+            (Run("knn:3", 0.12, 0), 3.0),
+        )
+    ]
+    timed = time_iterations(histories, "knn:3")
+    whole = 8.0 + 3.0 + 1.5 + 12.0 + 0.6  # of the row in the middle
+    assert (timed.seconds, timed.estimates) == pytest.approx((whole, 4.5 / whole))
+    assert (timed.metric, timed.metric_speedup) == pytest.approx((1.5 / whole, 0.5))
 
 
 def test_the_counted_share_agrees_with_layers() -> None:

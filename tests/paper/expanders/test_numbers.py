@@ -68,9 +68,14 @@ def test_known_values(teams: list[TeamRows]) -> None:
     assert (both.low, both.high) == pytest.approx((2, 2.5))
     assert both.value == pytest.approx(math.sqrt((2**2 + 2.5**2) / 2))
     known = values(numbers)
-    assert known["own_observation_ratio_deviation"] == pytest.approx(0.001)
-    assert known["regular_tightest_share"] == 1
+    assert known["own_regular_ratio_deviation"] == pytest.approx(0.001)
+    assert known["own_trained_ratio_deviation"] == pytest.approx(0.002)
+    assert known["regular_tightest"] == 12
     assert known["trained_tightest_degrees"] == 3
+    # Nearest neighbours with all their edges are on the spot in these rows.
+    assert numbers["regular_tightest"].kind == (
+        "of 12 sizes and degrees; 0 beside all nearest neighbours, which are more edges"
+    )
     assert known["regular_over_uniform_sd"] == pytest.approx(0.5)
     assert known["ratio_spread_exponent"] == pytest.approx(-1)
     assert known["spectral_over_observed"] == pytest.approx(100)
@@ -83,7 +88,9 @@ def test_indices_and_their_certified_ends(teams: list[TeamRows]) -> None:
     spread = scaling(teams[0].rows)["forwarding_scaled_spread"]
     assert (spread.value, spread.low, spread.high) == pytest.approx((1, 0.9, 1 / 0.9))
     indices = baselines(teams[0].rows)
-    for name in ("baseline_over_regular_smallest_n500", "baseline_over_regular_largest_n500"):
+    for name in (f"{one}_n500{two}" for one, two in (
+        ("baseline_over_regular_smallest", ""), ("baseline_over_regular_largest", ""), ("union_over_regular", "_d36"),
+    )):  # fmt: skip
         assert (indices[name].value, indices[name].low, indices[name].high) == pytest.approx((2, 1.8, 2 / 0.9))
 
 
@@ -95,7 +102,7 @@ def test_what_was_not_measured_is_left_out(teams: list[TeamRows]) -> None:
     assert scaling(unrouted) == {}
     assert baselines(unrouted) == {}
     alone = values(summarise(Data(tuple(teams[:2]), SMALL, 64)))
-    assert not any(name.startswith("trained") for name in alone)
+    assert not any("trained" in name for name in alone)
 
 
 def test_violations_are_found() -> None:

@@ -20,7 +20,8 @@ def test_every_claim_is_whole_and_names_numbers_that_were_measured() -> None:
         assert claim.id not in {*NAMES, "top"}  # both are places on the page
         assert all((claim.place, claim.says, claim.paper, claim.measured, claim.scales)), claim.id
         assert bool(claim.tolerance) >= (claim.kind is Kind.MEASUREMENT), claim.id
-        assert bool(claim.why) == (claim.kind is Kind.FINDING), claim.id
+        assert bool(claim.why) == (claim.kind in (Kind.FINDING, Kind.CHECK)), claim.id
+        assert not (claim.direction and claim.undecided), claim.id
         assert claim.kind is not Kind.FINDING or not (claim.direction or claim.correction), claim.id
         named = {claim.number, *(name.partition(".")[0] for _, name, *_ in Formatter().parse(claim.finding) if name)}
         assert named <= {*measured[claim.experiment], "loop_time_over_paper"}, claim.id  # that waits for a GPU

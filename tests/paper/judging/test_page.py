@@ -88,6 +88,7 @@ def test_every_claim_has_a_row_with_its_verdict(judged: list[Judged], tmp_path: 
         "range of &lt;cells&gt;",
         "recovery/laptop.json",
         "9.5x, by this rule not confirmed (logs.csv)",
+        '<span class="rule">rule: exactly 9</span>',
     )
     for words in told:
         assert words in row, words

@@ -26,9 +26,25 @@ def result(scale: Scale, **numbers: Number) -> Result:
     (9, {"correction": Rule.parse({"at_least": 2})}, Verdict.CORRECTED),  # asked before the rule
     (9, {"correction": Rule.parse({"at_least": 20})}, Verdict.CONFIRMED),
     (8, {"correction": Rule.parse({"at_least": 20})}, Verdict.NOT_CONFIRMED),
+    (8, {"undecided": Rule.parse({"at_least": 8})}, Verdict.UNDECIDED),
+    (9, {"undecided": Rule.parse({"at_least": 8})}, Verdict.CONFIRMED),
+    (8, {"undecided": Rule.parse({"at_least": 8}), "kind": Kind.FINDING}, Verdict.UNDECIDED),
+    (9, {"kind": Kind.FINDING}, Verdict.FOUND),
+    (8, {"kind": Kind.FINDING}, Verdict.NOT_FOUND),
+    (9, {"kind": Kind.CHECK}, Verdict.CONFIRMED),
 ])  # fmt: skip
 def test_the_order_of_rules(value: float, changes: dict[str, Any], verdict: Verdict) -> None:
     assert judge(claim(**changes), {Scale.LAPTOP: result(Scale.LAPTOP, largest=Number(value))}).verdict is verdict
+
+
+def test_a_row_tells_its_rule_and_what_decided() -> None:
+    results = {Scale.LAPTOP: result(Scale.LAPTOP, largest=Number(8))}
+    weaker = Rule.parse({"above": 1})
+    assert judge(claim(), results).rules == "rule: exactly 9"
+    assert judge(claim(direction=weaker), results).rules == "rule: exactly 9; confirmed in direction: above 1"
+    assert judge(claim(correction=weaker), results).rules == "rule: exactly 9; corrected: above 1"
+    assert judge(claim(undecided=weaker), results).rules == "rule: exactly 9; undecided: above 1"
+    assert judge(claim(), {}).rules == "rule: exactly 9"
 
 
 def test_the_largest_scale_that_measured_it_decides() -> None:

@@ -51,7 +51,8 @@ class DiversityCallback(_Callback):
     actions. Q-learners are compared by their greedy actions: the share of observations on which two agents choose
     differently.
 
-    A group of one agent, and agents that share all parameters, have SND 0. Where a policy cannot be evaluated like
+    A group of one agent, and agents that share all parameters, have SND 0; the latter unless ``columns`` says where
+    they are told apart. Where a policy cannot be evaluated like
     this, a warning says so once, and training goes on.
 
     For a group with a ``DiCoModel`` it also logs, in every iteration: ``audit``
@@ -71,6 +72,8 @@ class DiversityCallback(_Callback):
         positions: Number of features, the first of an observation, that are the agent's position; for ``knn:3`` and
             ``radius:0.5``, whose pairs are then those of each frame.
         squashed: Whether actions are compared after the final tanh, as environments receive them, or before it.
+        columns: Where observations hold for which agent a shared network acts, ``slice(-3, None)``; see
+            :func:`~graphsnd.integrations.benchmarl.evaluation.evaluate_group`.
         **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on. Where a design
             defines the measure, as ``knn:3`` does, it is called ``graph_snd_of_actions``.
 
@@ -87,11 +90,13 @@ class DiversityCallback(_Callback):
         observations: int = 2048,
         positions: int | None = None,
         squashed: bool = True,
+        columns: Any = None,
         **options: Any,
     ) -> None:
         super().__init__()
         self.probe = Probe(every, observations, **options)
-        self.positions, self.squashed = positions, squashed
+        self.positions = positions
+        self.reading = {"squashed": squashed, "columns": columns}
         self._refused: set[str] = set()
 
     @property
@@ -125,7 +130,7 @@ class DiversityCallback(_Callback):
             policy, most = self.experiment.algorithm.get_policy_for_loss(group), self.probe.observations // len(names)
             frames, clusters = sample_frames(batch, max(1, most), sequences=has_memory(policy))
             try:
-                behavior = evaluate_group(policy, frames, group, squashed=self.squashed).with_names(names)
+                behavior = evaluate_group(policy, frames, group, **self.reading).with_names(names)
                 given = {"clusters": clusters.expand(behavior.batch_shape)}
                 if self.positions is not None:
                     places = frames.get(policy.in_keys[0])[..., : self.positions]

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, shape_of
+from graphsnd.integrations.spaces import locate
 from graphsnd.integrations.torchrl import ActorTeam, KeyedTeam, number_episodes, read_actor, run_actor
 from graphsnd.teams.answers import ask, map_tensors
 from graphsnd.teams.team import Team, device_of
@@ -45,7 +46,9 @@ def has_memory(policy: torch.nn.Module) -> bool:
 
 
 @torch.no_grad()
-def evaluate_group(policy: Any, frames: TensorDictBase, group: str, *, squashed: bool = True) -> Behavior:
+def evaluate_group(
+    policy: Any, frames: TensorDictBase, group: str, *, squashed: bool = True, columns: Any = None
+) -> Behavior:
     r"""Return what every agent would do in every seat of every frame: all agents on the same observations.
 
     A frame holds one observation for each agent, its seat. Agent :math:`i` in seat :math:`k` of frame :math:`O` answers
@@ -64,6 +67,9 @@ def evaluate_group(policy: Any, frames: TensorDictBase, group: str, *, squashed:
         frames: Batch size ``[frames]``, or ``[sequences, time]``, as collected.
         group: Name of the group.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
+        columns: Where observations hold for which agent a shared network acts, as in
+            :class:`~graphsnd.integrations.torchrl.KeyedTeam`. What an agent's own observation holds there stays
+            with the agent, in every seat.
 
     Returns:
         Batch shape ``[agents, *frames.batch_size]``: seats, then frames. For Q-learners the greedy action, as a
@@ -75,8 +81,10 @@ def evaluate_group(policy: Any, frames: TensorDictBase, group: str, *, squashed:
     models = [module for module in policy.modules() if isinstance(module, Model)]
     if any(model.centralised for model in models):
         raise InputError("policy", "that acts on observations of its own", "a centralised model")
+    if columns is not None and any(type(model).__name__ == "Gnn" for model in models):
+        raise InputError("columns", "to be None for agents that communicate, who also read those of others", columns)
     agents = models[0].n_agents
-    shared = all(model.share_params and type(model).__module__.startswith("benchmarl.") for model in models)
+    shared = columns is None and all(m.share_params and type(m).__module__.startswith("benchmarl.") for m in models)
     lead, shifts = tuple(frames.batch_size), 1 if shared else agents
     shown = TensorDict({group: TensorDict({}, [shifts * lead[0], *lead[1:], agents])}, [shifts * lead[0], *lead[1:]])
     for key in policy.in_keys:
@@ -86,7 +94,10 @@ def evaluate_group(policy: Any, frames: TensorDictBase, group: str, *, squashed:
             value = value.to(models[0].device)
             own = isinstance(key, tuple) and key[0] == group
             shown.set(key, torch.cat([value.roll(-s, len(lead)) if own else value for s in range(shifts)]))
-    answers = ask(lambda given: run_actor(policy, given), shown, f"of {group!r}").get(group)
+    if columns is not None:
+        key, told = locate(columns, _own_keys(policy, group))
+        shown.get(key).unflatten(0, (shifts, lead[0]))[..., told] = frames.get(key)[..., told].to(models[0].device)
+    answers = ask(lambda given: run_actor(policy, given), shown, f"policy of {group!r}").get(group)
     seated = answers.apply(
         lambda part: _sort_by_seat(part, len(lead), shared=shared), batch_size=[agents, *lead, agents]
     )
@@ -113,8 +124,7 @@ class GroupTeam(KeyedTeam):
     def __init__(self, policy: Any, group: str, agents: int, *, squashed: bool = True, feature_dims: Any = 1) -> None:
         self.policy, self.group, self.agents, self.squashed = policy, group, agents, squashed
         self.device, self.recurrent = device_of(policy), has_memory(policy)
-        keys = [key for key in policy.in_keys if isinstance(key, tuple) and not _is_hidden(key)]
-        self._read_at(keys, feature_dims)
+        self._read_at(_own_keys(policy, group), feature_dims)
 
     def read_observations(self, observations: Any) -> Tensor:
         """Return joint observations as one tensor; those of a TensorDict, such as a rollout, are read from it."""
@@ -134,7 +144,7 @@ class GroupTeam(KeyedTeam):
         frames = TensorDict(self._by_key(joint), lead)
         if self.recurrent:
             frames["is_init"] = (torch.arange(lead[1], device=joint.device) == 0).expand(lead).unsqueeze(-1)
-        behavior = evaluate_group(self.policy, frames, self.group, squashed=self.squashed)
+        behavior = evaluate_group(self.policy, frames, self.group, squashed=self.squashed, columns=self.columns)
 
         def seats_last(parts: list[Tensor], trailing: int) -> Tensor:
             part = parts[0].movedim(0, len(lead))
@@ -144,6 +154,11 @@ class GroupTeam(KeyedTeam):
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         raise self._refusal(observations)
+
+
+def _own_keys(policy: Any, group: str) -> list[Any]:
+    """Return the keys of what each agent of a group observes."""
+    return [key for key in policy.in_keys if isinstance(key, tuple) and key[0] == group and not _is_hidden(key)]
 
 
 def _is_hidden(key: Any) -> bool:

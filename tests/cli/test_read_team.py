@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 
 import graphsnd as gs
-from graphsnd.cli.files import read_team
+from graphsnd.cli.read_team import read_team
 
 
 class Bomb:

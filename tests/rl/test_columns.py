@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphsnd.rl.batched_mlp import fold_columns, run_folded
+from graphsnd.rl.columns import fold_columns, run_folded
 from graphsnd.teams import StackedMLP
 
 
