@@ -181,10 +181,11 @@ def test_rows_say_what_happened() -> None:
     assert all(0.05 < row.audit < 0.2 for row in second[:4])
 
 
-def test_a_level_that_is_sought_is_held_and_audited() -> None:
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_level_that_is_sought_is_held_and_audited(device: str) -> None:
     settings = TINY.replace(tau=0.5, environments=8, observations=240, audit_observations=192)
     task = control_task(4, ("seek:0.1:0.8", 0.3), seeds=(0, 3), settings=settings)
-    trainer, seen = task.make_trainer(), []
+    trainer, seen = task.make_trainer(device), []
     for _ in range(24):
         seek, state = _control(trainer).groups[-1].controller, _control(trainer).states[-1]
         level = seek.level(state)  # type: ignore[attr-defined]
