@@ -81,6 +81,7 @@ class Cells:
         clean: Whether cells that were made by no known commit are made again.
         again: Whether stacks are trained again that are there.
         ray: Address of a Ray cluster that trains stacks of runs; None for this machine.
+        command: How the results were made; that of the experiment with the folder's name when None.
 
     Attributes:
         made: Commits of the requested cells.
@@ -106,7 +107,9 @@ class Cells:
         clean: bool = False,
         again: bool = False,
         ray: str | None = None,
+        command: str | None = None,
     ) -> None:
+        self.command = command or f"python -m paper run {folder.name} --scale paper"
         self.root, self.results, self.out, self.step = folder, results, out or results, step
         self.clean, self.again, self.ray = clean, again, ray
         self.fresh = False  # whether work of other commits is made again
@@ -428,8 +431,7 @@ def _copy_log(task: Task, cells: Cells, cell: str, name: str, device: str) -> No
     folder, target = cells.folder(cell), cells.out / name
     if not (folder / METRICS).is_file():
         return
-    command = f"python -m paper run {cells.root.name} --scale paper"
-    about, saved = collect_provenance(command), load_checkpoint(folder)
+    about, saved = collect_provenance(cells.command), load_checkpoint(folder)
     about["cells"] = sorted(set(cells.signatures(cell)))
     about |= {"seeds": list(task.seeds), "device": device, "took_s": round(saved.seconds, 1)}
     about |= {"iterations": saved.iteration, "task": task.to_dict()}

@@ -74,7 +74,7 @@ FENCE = re.compile(r"^```([^\s`]*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"\.(npz|pt|json|yaml)$|^runs/")
 # Pages that `make test-integrations` runs, for what they need or how long they take.
 NEEDS = {"benchmarl": "benchmarl", "jax": "optax", "rllib": "ray.rllib", "stable_baselines3": "stable_baselines3"}
-NEEDS |= {"distributed": "ray", "training": "torch", "control": "torch"}
+NEEDS |= {"distributed": "ray", "training": "torch", "control": "torch", "levels": "benchmarl"}
 OTHERS = {"torchrl": "torchrl", "pettingzoo": "mpe2", "torch": "torchmetrics"}  # short, and part of `make test`
 OUTPUTS = {"--html", "--png", "--csv", "--out"}
 SMALLER = {"training": ("range(100)", "range(1)")}  # what a page runs for long
@@ -167,6 +167,7 @@ def names_of_torchrl(_: pytest.MonkeyPatch) -> dict[str, Any]:
 # What a page takes for granted. A page that needs nothing is better: readers paste its listings.
 GIVEN: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
     "benchmarl": names_of_benchmarl,
+    "levels": names_of_benchmarl,
     "distances": names_of_distances,
     "checkpoints": names_of_checkpoints,
     "torchrl": names_of_torchrl,

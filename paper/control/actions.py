@@ -58,14 +58,15 @@ def write_actions(folder: Path, *, device: str = "cpu") -> list[ActionDiversity]
 
 @torch.no_grad()
 def measure_actions(trainer: Trainer) -> list[ActionDiversity]:
-    """Measure a trainer's present teams on observations of its last rollout."""
+    """Measure a trainer's present teams on observations of its last rollout, those that have any diversity."""
     actions, control = [], trainer.companion
     assert isinstance(control, DiversityControl)
     for place, run in enumerate(control.runs):
         observations = pooled(trainer.buffer.observations[place], OBSERVATIONS, seed=run.seed)
         teams = [control.team(place, squashed=squashed) for squashed in (False, True)]
         controlled, squashed = (float(audit(team, observations)) for team in teams)
-        actions.append(ActionDiversity(run.arm, run.target, run.seed, controlled, squashed, squashed / controlled))
+        if controlled:
+            actions.append(ActionDiversity(run.arm, run.target, run.seed, controlled, squashed, squashed / controlled))
     return actions
 
 

@@ -10,7 +10,7 @@ The package is the paper's pipeline, one folder per stage, each using only the s
     bounds       how far a sampled graph can be off
     designs      the one language for which pairs: ``bernoulli:0.1``
     estimation   measure(): intervals, tolerances, advice
-    analysis     roles: groups of agents that act alike; whether two teams differ
+    analysis     roles: groups of agents that act alike; whether two teams differ, and how much diversity pays
     control      hold diversity at a level (DiCo)
     distributed  the same numbers over several processes and devices
     rl           batched worlds, and teams that learn in them, stacked

@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 
 import graphsnd as gs
 from graphsnd.cli.train import make_task
+from graphsnd.plots.training_tables import training_curves
 from graphsnd.rl import PRESETS
 from graphsnd.rl.checkpoint import load_checkpoint
 from graphsnd.rl.log import read_rows
@@ -63,6 +64,27 @@ def test_a_target_controls_and_resumes(run: Any, tmp_path: Path, monkeypatch: py
     assert (refused.exit_code, "without WORLD and --target" in refused.stderr) == (2, True)
     assert run("dispersion", "--target", "0.3,unconstrained", "--resume", "--iterations", 2).exit_code == 0
     assert load_checkpoint(out).iteration == 2
+
+
+@pytest.mark.parametrize("stacked", [(), ("--stack", "2")])
+def test_several_levels_end_with_a_verdict_and_a_page(run: Any, tmp_path: Path, stacked: tuple[str, ...]) -> None:
+    words = ("--target", "0,0.2,0.4,none,seek:0.1:0.5", "--design", "complete,matching", "--seeds", "0,1,2")
+    result = run("dispersion", *words, *stacked, "--iterations", 3, *SMALL, "--device", "cpu", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    curves = training_curves(read_rows(tmp_path))
+    assert [*curves] == ["complete", "matching"]
+    page = (tmp_path / "levels.html").read_text(encoding="utf-8")
+    for design, curve in curves.items():
+        assert curve.levels == (0.0, 0.2, 0.4, None)
+        assert curve.seeds == (3, 3, 3, 3)
+        assert f"{design}: {curve.verdict}" in result.stdout
+        assert all(cell in page for row in curve.rows() for cell in row)
+        rows = [row for row in read_rows(tmp_path) if (row.arm, row.target) == (design, 0.4)]
+        assert curve.rewards[2] == pytest.approx(sum(row.reward for row in rows) / 9)
+        assert curve.snd[2] == pytest.approx(sum(row.audit for row in rows if row.audit is not None) / 9)
+    assert curves["complete"].rewards[0] == curves["matching"].rewards[0]
+    assert "How much diversity does dispersion want?" in page
+    assert "wrote" in result.stdout.split("may be the best level")[-1]
 
 
 def test_resuming_keeps_the_settings_and_refuses_others(run: Any, tmp_path: Path) -> None:
@@ -121,8 +143,9 @@ def test_a_plain_command_is_small(world: str, target: str | None) -> None:
     (("navigation", "--set", "world.colour=red"), "`option of navigation`"),
     (("navigation", "--set", "world.horizon=" + "9" * 20), "`--set world.horizon`"),
     (("navigation", "--device", "abacus"), "`--device` to be one of auto, cpu, cuda"),
-    (("navigation", "--target", "0"), "`--target` to be numbers above 0"),
-    (("navigation", "--target", "0.3,much"), "`--target` to be numbers above 0"),
+    (("navigation", "--target", "-1"), "`--target` to be numbers, at least 0, unconstrained"),
+    (("navigation", "--target", "0.3,much"), "`--target` to be numbers, at least 0, unconstrained"),
+    (("navigation", "--target", "seek:0.3"), "or seek:LOW:HIGH"),
     (("navigation", "--target", "0.3", "--design", "bernouli:0.1"), "Did you mean bernoulli"),
     (("navigation", "--design", "matching"), "`--design` with --target"),
     (("navigation", "--logger", "weights"), "`--logger` to be one of tensorboard"),

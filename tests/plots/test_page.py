@@ -12,8 +12,10 @@ import torch
 
 import graphsnd as gs
 from graphsnd import plots
+from graphsnd.analysis import level_curve
 from graphsnd.plots.charts import contributions_chart, graph_chart, heatmap_chart, map_chart
 from graphsnd.plots.distances import read_distances
+from graphsnd.plots.intervals import draw_levels
 from graphsnd.plots.page import _agents_rows, report, report_figure
 from graphsnd.plots.style import save_png
 
@@ -72,6 +74,33 @@ def test_pages_show_what_the_estimate_kept(agents: int, design: str | None, pict
     assert "\x1b" not in page
     assert estimate.number() in page
     assert ("Which agents differ" in page) == (estimate.pair_distances is not None)
+
+
+def test_levels_of_diversity_have_a_page() -> None:
+    runs = {0: [1.0, 1.2, 1.1], 0.3: [1.6, 1.5, 1.4], 0.5: [1.2], None: [1.2, 1.3, 1.1]}
+    curve = level_curve(runs, runs, [[0.0] * 3, [0.31, 0.29, 0.3], [0.5], [0.8, 0.9, 0.7]])
+    page = report({"complete": curve, NASTY: curve}, title=NASTY)
+    outline = Outline(page)
+    assert outline.open == []
+    assert outline.alts == ["Reward against diversity."]
+    assert (page.count("<script"), NASTY in page) == (1, False)
+    assert page.count(f'<div class="value">{curve.verdict}</div>') == 2
+    assert all(f">{cell}</t" in page for row in curve.rows() for cell in row)
+    assert "How much diversity does the task want?" in report(curve)
+    assert "Best level less unconstrained" not in report(level_curve([0, 0.3], [[1.0, 1.2], [1.0, 1.1]]))
+
+
+def test_levels_are_drawn_at_the_snd_they_reached() -> None:
+    curve = level_curve([0, 0.3, None], [[1.0, 1.2], [1.6, 1.4], [1.2, 1.0]], [0.0, 0.35, 0.2])
+    axes = draw_levels({"": curve})
+    line, *_, ring = axes.lines
+    assert line.get_xdata().tolist() == [0.0, 0.2, 0.35]
+    assert line.get_ydata().tolist() == pytest.approx([1.1, 1.1, 1.5])
+    assert (ring.get_xdata().tolist(), ring.get_markerfacecolor()) == ([0.2], "#FFFFFF")
+    low, high = axes.collections[0].get_segments()[2][:, 1]
+    assert (low, high) == pytest.approx(curve.intervals[1])
+    unknown = level_curve([0, 0.3, None], [[1.0, 1.2], [1.6, 1.4], [1.2, 1.0]])
+    assert draw_levels({"a": unknown, "b": curve}).get_legend() is not None
 
 
 def test_the_first_card_is_the_number_with_its_uncertainty(no_plotly: None) -> None:

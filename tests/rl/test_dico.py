@@ -181,6 +181,28 @@ def test_rows_say_what_happened() -> None:
     assert all(0.05 < row.audit < 0.2 for row in second[:4])
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_level_that_is_sought_is_held_and_audited(device: str) -> None:
+    settings = TINY.replace(tau=0.5, environments=8, observations=240, audit_observations=192)
+    task = control_task(4, ("seek:0.1:0.8", 0.3), seeds=(0, 3), settings=settings)
+    trainer, seen = task.make_trainer(device), []
+    for _ in range(24):
+        seek, state = _control(trainer).groups[-1].controller, _control(trainer).states[-1]
+        level = seek.level(state)  # type: ignore[attr-defined]
+        rows = trainer.step()[2:]
+        assert [row.level for row in rows] == level.tolist()
+        reward = trainer.buffer.rewards[2:].mean((1, 2, 3))
+        state = seek.observe(reward, state)  # type: ignore[attr-defined]
+        assert torch.equal(state.place, _control(trainer).states[-1].place)
+        assert [row.clear for row in rows] == seek.report(state).clear.int().tolist()  # type: ignore[attr-defined]
+        for row in rows:
+            assert (row.arm, row.target) == ("seek:0.1:0.8", None)
+            assert row.audit_error == pytest.approx(abs(row.audit - row.level) / row.level)
+        seen += rows
+    assert len({row.level for row in seen}) > 5
+    assert sum(row.audit_error for row in seen[2:]) / len(seen[2:]) < 0.1
+
+
 def test_arms_are_paired_by_seed() -> None:
     trainer = TASK.make_trainer()
     weights = _control(trainer).policy.controlled.deviations.weights[0]

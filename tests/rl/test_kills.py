@@ -16,7 +16,7 @@ from tests.rl.run_folders import differences
 SETTINGS = Settings(steps=4, environments=4, epochs=1, minibatch=16, hidden=(8,), iterations=30, threads=1)
 TASKS = [
     Task("navigation", 2, seeds=(0, 1), settings=SETTINGS.replace(diversity_every=5)),
-    Task("dispersion", 3, target=(0.2, "unconstrained"), design=("matching",), settings=SETTINGS),
+    Task("dispersion", 3, target=(0.2, "unconstrained", "seek:0.1:0.5"), design=("matching",), settings=SETTINGS),
 ]
 
 

@@ -5,8 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from graphsnd import InputError
+from graphsnd.control import Seek
 from graphsnd.rl import PRESETS, Settings, Task
 from graphsnd.rl.worlds import parse_world
 from tests.training import control_settings, control_task
@@ -33,10 +35,21 @@ def test_one_target_and_design_are_tuples_of_one() -> None:
     assert (task.target, task.design, task.run_names()) == ((0.1,), ("matching",), ["matching-target-0.1-seed-0"])
 
 
+def test_words_among_the_targets() -> None:
+    task = Task("dispersion", 4, target=(0, 0.1, "seek:0.05:0.8"), design=("matching", "complete"), seeds=(2,))
+    assert task.target == ("homogeneous", 0.1, "seek:0.05:0.8")
+    names = ["matching-target-0.1", "complete-target-0.1", "homogeneous", "seek-0.05-0.8"]
+    assert task.run_names() == [f"{name}-seed-2" for name in names]
+    seek = task.groups(torch.device("cpu"))[-1].controller
+    assert isinstance(seek, Seek)
+    assert (seek.target, str(seek.design), seek.tau) == ((0.05, 0.8), "matching", task.settings.tau)
+
+
 @pytest.mark.parametrize("changes", [
-    {"target": ()}, {"target": 0.0}, {"target": "free"}, {"target": (0.1, 0.1)}, {"design": "x"}, {"design": (5,)},
+    {"target": ()}, {"target": -0.1}, {"target": "free"}, {"target": (0.1, 0.1)}, {"design": "x"}, {"design": (5,)},
     {"seeds": (0, 0)}, {"seeds": (-1,)}, {"seeds": 3}, {"agents": 0}, {"agents": "4"}, {"target": ("0.1",)},
-    {"target": (True,)}, {"settings": {}},
+    {"target": (True,)}, {"settings": {}}, {"target": "seek"}, {"target": "seek:0.2:0.1"}, {"target": "seek:0:1"},
+    {"target": "seek:a:b"}, {"target": (0, "homogeneous")},
 ])  # fmt: skip
 def test_tasks_that_make_no_sense(changes: dict[str, object]) -> None:
     with pytest.raises(InputError):

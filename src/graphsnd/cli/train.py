@@ -16,7 +16,7 @@ from rich.console import Console
 
 from graphsnd.cli.options import list_written, plain_warnings
 from graphsnd.errors import InputError, check_choice, plural, printable
-from graphsnd.files import parse_json, read_json
+from graphsnd.files import parse_json, read_json, write_whole
 
 if TYPE_CHECKING:
     from graphsnd.rl import Task
@@ -41,7 +41,9 @@ def train(
     target: Annotated[
         str | None,
         typer.Option(
-            metavar="0.3,...", help="Hold SND at this value. Several values train together; also unconstrained."
+            metavar="0.3,...",
+            help="Hold SND at this value. Several values train together and are compared: 0,0.1,0.3,none. 0 shares all "
+            "parameters, none is unconstrained, seek:0.05:0.8 looks for the best level.",
         ),
     ] = None,
     design: Annotated[
@@ -92,7 +94,8 @@ def train(
     """Train a team with PPO, and log or control its diversity.
 
     Without --target the agents are independent, and their SND is logged. With --target SND is held at that value
-    (DiCo) and audited: one run for every target, design and seed.
+    (DiCo) and audited: one run for every target, design and seed. Several targets with 0 or none among them and several
+    seeds end with a page: reward against audited SND, and whether diversity pays.
 
     FOLDER receives metrics.csv, a figure, a checkpoint, and the team of each run. Ctrl-C saves after the iteration that
     is running, and --resume continues from there.
@@ -103,7 +106,7 @@ def train(
         raise InputError("out", "with --resume alone, without WORLD and --target", f"{world or target} too")
     if world is None and (out is None or not resume):
         raise InputError("world", "or --resume with --out", "none", "For example: graphsnd train navigation")
-    held = "" if target is None else f"-{'-'.join(_split(target))}"
+    held = "" if target is None else f"-{'-'.join(_split(target))}".replace(":", "-")
     folder = Path("runs") / f"{Path(world or '').stem}{held}" if out is None else out
     stacked = ray is not None or stack is not None or (folder / STACKS).is_dir()
     if resume:
@@ -207,7 +210,7 @@ def _parse_target(word: str) -> float | str:
     try:
         return float(word)
     except ValueError:
-        return word
+        return "unconstrained" if word == "none" else word
 
 
 def _resume_task(folder: Path, iterations: int | None, stacked: bool) -> Task:
@@ -296,15 +299,27 @@ def _run_grid(task: Task, folder: Path, **options: Any) -> None:
 
 
 def _show_results(task: Task, folder: Path, written: Sequence[Path]) -> None:
-    """Print the table of a log, draw its figure, and list what was written; nothing where the log is empty."""
+    """Print the table of a log, draw its figure, and list what was written; nothing where the log is empty.
+
+    Runs at several levels end with the verdict on them, and a page.
+    """
+    from graphsnd.plots import report
     from graphsnd.plots.style import save_png
     from graphsnd.plots.training import training_figure
-    from graphsnd.plots.training_tables import control_table, training_table
+    from graphsnd.plots.training_tables import control_table, training_curves, training_table
     from graphsnd.rl.log import read_rows
 
-    if rows := read_rows(folder):
-        Console(highlight=False).print((control_table if task.target else training_table)(rows))
-        list_written([*written, save_png(training_figure(rows), folder / "curves.png"), folder / "metrics.csv"])
+    if not (rows := read_rows(folder)):
+        return
+    Console(highlight=False).print((control_table if task.target else training_table)(rows))
+    files = [*written, save_png(training_figure(rows), folder / "curves.png"), folder / "metrics.csv"]
+    finished = rows[-1].iteration == task.settings.iterations
+    if finished and task.target and (curves := training_curves(rows)):
+        write_whole(folder / "levels.html", report(curves, title=f"How much diversity does {task.world} want?"))
+        files.append(folder / "levels.html")
+        for design, curve in curves.items():
+            typer.echo(f"{design}: " * (len(curves) > 1) + f"{curve}\n")
+    list_written(files)
 
 
 def _resume_command(folder: Path) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphsnd.analysis.levels import LevelCurve
 from graphsnd.errors import InputError, check_number
 from graphsnd.estimation import Estimate
 from graphsnd.estimation.estimate import Interval
@@ -178,6 +179,30 @@ def over_time(
             log = axes.get_yscale() == "log"
             axes.set_ylim(low, low * (high / low) ** more if log else low + (high - low) * more)
             axes.legend(loc="upper left", ncols=columns)
+        return axes
+
+
+def draw_levels(curves: Mapping[str, LevelCurve], *, ax: Axes | None = None) -> Axes:
+    """Draw mean rewards with their intervals against SND, a curve by name; a ring is for unconstrained agents.
+
+    Args:
+        curves: By name; levels without an audit that are unconstrained are left out.
+        ax: Where to draw; new axes when None.
+    """
+    with drawing(ax, 5.8, 3.7) as axes:
+        for place, (name, curve) in enumerate(curves.items()):
+            colour, marker = group_look(place)
+            snd, rewards = np.array(curve.snd), np.array(curve.rewards)
+            reach = np.nan_to_num(np.array(curve.intervals)[:, 1] - rewards)
+            order = np.argsort(snd)
+            known, free = order[~np.isnan(snd[order])], [level is None for level in curve.levels]
+            look: dict[str, Any] = {"color": colour, "capsize": 2.5, "linewidth": 1.2, "label": label(name) or None}
+            axes.errorbar(snd[known], rewards[known], reach[known], marker=marker, markersize=5, **look)
+            axes.plot(snd[free], rewards[free], marker, color=shade("#FFFFFF"), markeredgecolor=colour, zorder=4)
+        axes.set(xlabel="SND", ylabel="mean reward")
+        axes.grid(color=shade(FAINT))
+        if len(curves) > 1:
+            axes.legend()
         return axes
 
 

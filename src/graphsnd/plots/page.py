@@ -1,9 +1,9 @@
-"""A measurement as one HTML page: the number with its intervals, which agents differ, and a table of everything."""
+"""HTML pages: a measurement with its intervals, which agents differ and a table, or rewards by level of diversity."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -14,13 +14,14 @@ import numpy as np
 
 from graphsnd.analysis import roles
 from graphsnd.analysis.grouping import Roles
+from graphsnd.analysis.levels import LevelCurve
 from graphsnd.errors import plural, printable
 from graphsnd.estimation import Estimate
 from graphsnd.estimation.estimate import KEPT
 from graphsnd.graphs import Graph
 from graphsnd.plots.distances import Distances, read_distances
+from graphsnd.plots.intervals import draw_levels, interval_bars
 from graphsnd.plots.intervals import estimate as draw_estimate
-from graphsnd.plots.intervals import interval_bars
 from graphsnd.plots.matrix import contributions, heatmap
 from graphsnd.plots.matrix import map as draw_map
 from graphsnd.plots.network import graph
@@ -42,19 +43,19 @@ class Picture:
 
     alt: str  # what a reader who cannot see it should know
     draw: Callable[..., Any]  # with matplotlib, on ``ax``
-    chart: Callable[[], Any]  # the same with Plotly
+    chart: Callable[[], Any] | None  # the same with Plotly
     height: float  # inches, of 4.8 across
 
 
-def report(estimate: Estimate, *, title: str = "") -> str:
-    """Return the HTML page of a measurement: one file that loads no other.
+def report(source: Estimate | LevelCurve | Mapping[str, LevelCurve], *, title: str = "") -> str:
+    """Return the HTML page of a measurement, or of rewards by level of diversity: one file that loads no other.
 
     It shows what the estimate kept: the number, and which agents differ if the distances of single pairs were kept.
     Nothing is measured again. With Plotly (``pip install graphsnd[page]``) hovering over its charts shows the agents.
 
     Args:
-        estimate: Result of :func:`graphsnd.measure`.
-        title: The heading; about the number of agents where it is empty.
+        source: Result of :func:`graphsnd.measure` or :func:`graphsnd.analysis.level_curve`; also several curves by name.
+        title: The heading; chosen by the source when empty.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -62,17 +63,15 @@ def report(estimate: Estimate, *, title: str = "") -> str:
         >>> page[:15], "6 agents" in page
         ('<!doctype html>', True)
     """
-    from jinja2 import Environment, FileSystemLoader
-
-    from graphsnd import __version__
-
+    if not isinstance(source, Estimate):
+        return _levels_report({"": source} if isinstance(source, LevelCurve) else source, title)
+    estimate = source
     given, found = _read(estimate)
     value, *pictures = _pictures(estimate, given, found)
     pairs, values, agents = pictures[:-1], [value] if interval_bars(estimate) else [], pictures[-1:]
-    page = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
-    page.finalize = lambda text: printable(text) if type(text) is str else text
-    page.filters["picture"] = partial(_picture, first=[*pairs, *values, *agents][:1])
-    text: str = page.get_template("page.html").render(
+    return _render(
+        "page.html",
+        [*pairs, *values, *agents][:1],
         e=estimate,
         title=title or f"How differently do {estimate.agents:,} agents act?",
         cards=_cards(estimate, given, found),
@@ -83,8 +82,34 @@ def report(estimate: Estimate, *, title: str = "") -> str:
         rows=[] if given is None else _agents_rows(given, found),
         full=summarise(estimate),
         limits=(KEPT, LARGEST),
-        version=__version__,
     )
+
+
+def _levels_report(curves: Mapping[str, LevelCurve], title: str) -> str:
+    cards: list[tuple[str, ...]] = []
+    for name, curve in curves.items():
+        notes = [line for line in str(curve).splitlines()[1:2] if line]  # against unconstrained agents
+        may = ", ".join(row[0].removesuffix(" *") for row in curve.rows() if row[0].endswith("*"))
+        sure = f"{100 * curve.confidence:.4g}% intervals over seeds"
+        cards.append((name or "Verdict", curve.verdict, *notes, f"The best level is one of {may} ({sure})."))
+    tables = {
+        name or "All levels": [dict(zip(c.heads(), row, strict=True)) for row in c.rows()] for name, c in curves.items()
+    }
+    picture = Picture("Reward against diversity.", partial(draw_levels, curves), None, 4.0)
+    title = title or "How much diversity does the task want?"
+    return _render("levels.html", [], title=title, cards=cards, tables=tables, picture=picture)
+
+
+def _render(template: str, first: list[Picture], **values: Any) -> str:
+    """Return a page; the first of its pictures brings Plotly's code."""
+    from jinja2 import Environment, FileSystemLoader
+
+    from graphsnd import __version__
+
+    page = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
+    page.finalize = lambda text: printable(text) if type(text) is str else text
+    page.filters["picture"] = partial(_picture, first=first)
+    text: str = page.get_template(template).render(**values, version=__version__)
     return text
 
 
@@ -107,7 +132,7 @@ def _picture(picture: Picture, first: list[Picture]) -> Any:
     """Return a figure as HTML; the first of a page brings Plotly's code."""
     from markupsafe import Markup, escape
 
-    if find_spec("plotly") is not None:
+    if picture.chart is not None and find_spec("plotly") is not None:
         height = f"clamp({78 * picture.height:.0f}px, {20 * picture.height:.0f}vw, {110 * picture.height:.0f}px)"
         name = f"chart-{picture.alt.split()[0].lower()}"
         look: dict[str, bool] = {"displayModeBar": False, "responsive": True}

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from statistics import fmean, mean
 from typing import TYPE_CHECKING, Any
 
+from graphsnd.analysis import level_curve
+from graphsnd.analysis.levels import LevelCurve
 from graphsnd.control import audit_error, tracking_error
 from graphsnd.plots.tables import format_duration, table
 
@@ -94,10 +96,36 @@ def iteration_describer(frames: int) -> Callable[[Sequence[Any]], str]:
     return describe
 
 
+def training_curves(rows: Sequence[Row]) -> dict[str, LevelCurve]:
+    """Return reward against audited SND at the end of training, for each design; none where nothing is to compare.
+
+    What is homogeneous or unconstrained is the same for all designs. Levels that were sought are left out.
+    """
+    window, ends = _window(rows), dict[tuple[str, float | None], list[list[float]]]()
+    for key, mine in by_arm(rows).items():
+        runs = [run[-window:] for run in _by_seed(mine)]
+        ends[key] = [[mean(getattr(row, name) for row in run) for run in runs] for name in ("reward", "audit")]
+    words = {0.0: ends.get(("homogeneous", None)), None: ends.get(("unconstrained", None))}
+    curves = {}
+    for design in dict.fromkeys(arm for arm, target in ends if target is not None) or ("",):
+        held = sorted((target, found) for (arm, target), found in ends.items() if arm == design and target is not None)
+        levels = {level: found for level, found in ((0.0, words[0.0]), *held, (None, words[None])) if found}
+        several = any(len(rewards) > 1 for rewards, _ in levels.values())
+        if len(levels) > 1 and {0.0, None} & levels.keys() and several:
+            rewards, audits = zip(*levels.values(), strict=True)
+            curves[design] = level_curve(levels, rewards, audits)
+    return curves
+
+
+def _window(rows: Sequence[Row]) -> int:
+    """Return how many of the last iterations count: 50, or 10 of fewer than 100."""
+    total: int = max(row.iteration for row in rows)
+    return min(total, 50 if total >= 100 else 10)
+
+
 def control_table(rows: Sequence[Row]) -> Table:
     """Return means over seeds of the last 50 iterations, or 10 of fewer than 100, for each arm and target."""
-    total = max(row.iteration for row in rows)
-    window = min(total, 50 if total >= 100 else 10)
+    total, window = max(row.iteration for row in rows), _window(rows)
     lines = [(arm, *_control_cells(mine, target, window)) for (arm, target), mine in by_arm(rows).items()]
     heads = ("arm", "target", "audit", "off by", "track", "reward", "policy s", "pairs s")
     caption = f"last {window} of {total} iterations; seconds of their estimates"
@@ -112,7 +140,7 @@ def control_table(rows: Sequence[Row]) -> Table:
 def _control_cells(rows: Sequence[Row], target: float | None, window: int) -> tuple[str, ...]:
     seeds = _by_seed(rows)
     end = [row for run in seeds for row in run[-window:]]
-    wanted, errors = "-", ("-", "-")
+    wanted, errors = "-" if rows[-1].level is None else f"{mean(row.level for row in end):.3g}", ("-", "-")
     if target is not None:
         audits = mean(audit_error([row.audit or 0.0 for row in run], target, last=window) for run in seeds)
         tracked = mean(tracking_error([row.applied or 0.0 for row in run], target, last=window) for run in seeds)

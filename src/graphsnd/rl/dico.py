@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.control import ControlledTeam, Controller, audit
+from graphsnd.control import ControlledTeam, Controller, Seek, audit
 from graphsnd.control.measurement import Measurement, Selection, measure_selected, select_pairs
 from graphsnd.designs.design import as_design
 from graphsnd.errors import InputError
@@ -54,6 +54,7 @@ class DiversityControl(Companion):
         sums: ``[len(SUMS), runs]``, added up over the gradient steps of an iteration.
         audits: ``[runs]``, of the last rollout.
         local_audits: Local measure of each run whose controller holds one.
+        levels: Levels of the last rollout, ``[runs]``, of controllers that seek one; NaN for others.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class DiversityControl(Companion):
         self.sums = torch.zeros(len(SUMS), len(runs), dtype=torch.float64, device=device)
         self.audits = torch.zeros(len(runs), device=device)
         self.local_audits: dict[int, Tensor] = {}
+        self.levels = torch.full_like(self.sums[0], math.nan)
         self.generators: list[torch.Generator] = []
         self.neighbours: dict[int, tuple[MovingGraph, int]] = {}  # by first run: at all samples, and most edges of one
 
@@ -87,10 +89,17 @@ class DiversityControl(Companion):
     def before_rollout(self) -> None:
         """Let the policies act at the present scale."""
         self.policy.scale.copy_(self.scale())
+        for group, state in zip(self.groups, self.states, strict=True):
+            if isinstance(group.controller, Seek):
+                self.levels[group.rows] = group.controller.level(state)
 
     def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
-        """Audit the policies that acted, and begin an update."""
+        """Audit the policies that acted, and begin an update; a controller that seeks a level sees the rewards."""
         self.audits, self.local_audits = self.audit(buffer)
+        rewards = buffer.rewards.mean((1, 2, 3))
+        for place, group in enumerate(self.groups):
+            if isinstance(group.controller, Seek):
+                self.states[place] = group.controller.observe(rewards[group.rows], self.states[place])
         self.sums.zero_()
         self.neighbours.clear()
         self.generators = [hashed(run.seed, CONTROL_GRAPHS, iteration) for run in self.runs]
@@ -187,23 +196,31 @@ class DiversityControl(Companion):
         measuring = sum(each for name, each in seconds.items() if ":" in name)
         shown = self.policy.controlled.batch[1] * min(self.settings.minibatch, self.settings.samples)
         estimates = torch.cat([state.estimate for state in self.states])
-        own = torch.cat([torch.stack([self.audits.double(), estimates]), self.sums]).T.tolist()
+        clear = torch.zeros_like(self.levels)
+        for group, state in zip(self.groups, self.states, strict=True):
+            if isinstance(group.controller, Seek):
+                clear[group.rows] = group.controller.report(state).clear.double()
+        own = torch.cat([torch.stack([self.audits.double(), estimates, self.levels, clear]), self.sums]).T.tolist()
         rows = []
         parts = zip(self.runs, outcome.numbers, own, strict=True)
-        for place, (run, numbers, (audited, estimate, total, *counts)) in enumerate(parts):
+        for place, (run, numbers, (audited, estimate, level, known, total, *counts)) in enumerate(parts):
             scale, local = total / steps, self.local_audits.get(place)
+            sought = None if math.isnan(level) else level
+            wanted = run.target if sought is None else sought
             rows.append(
                 Row(
                     iteration=outcome.iteration,
                     arm=run.arm,
                     target=run.target,
                     seed=run.seed,
+                    level=sought,
+                    clear=None if sought is None else int(known),
                     estimate=estimate,
                     scale=scale,
                     applied=estimate * scale,
                     audit=audited,
-                    tracking_error=_relative_error(estimate * scale, run.target),
-                    audit_error=_relative_error(audited, run.target),
+                    tracking_error=_relative_error(estimate * scale, wanted),
+                    audit_error=_relative_error(audited, wanted),
                     local_audit=None if local is None else float(local),
                     local_error=None if local is None else _relative_error(float(local), run.target),
                     observations=min(self.settings.observations, shown),

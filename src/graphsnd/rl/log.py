@@ -33,7 +33,7 @@ class Run:
         [Run(arm='matching', target=0.1, seed=7), Run(arm='unconstrained', target=None, seed=7)]
     """
 
-    arm: str  # with control: the design, or "unconstrained" or "homogeneous"; empty for independent policies
+    arm: str  # with control: the design, or a target that is a word; empty for independent policies
     target: float | None  # None where nothing is controlled
     seed: int  # of its weights, environments and draws
 
@@ -64,7 +64,7 @@ class Row:
     """
 
     iteration: int  # from 1
-    arm: str | None = None  # with control: the design, or unconstrained
+    arm: str | None = None  # with control: the design, unconstrained, homogeneous, or seek:LOW:HIGH
     target: float | None = None  # that SND is to be held at
     seed: int  # of the run
     reward: float  # of a step, mean over agents, environments and steps
@@ -81,6 +81,8 @@ class Row:
     snd_seconds: float | None = None  # of distances over all pairs
     graph_snd_seconds: float | None = None  # of drawing the graph and the distances of its edges
     behavior_seconds: float | None = None  # all policies on all of those observations, which both need
+    level: float | None = None  # that SND was held at in the rollout, where a controller seeks it
+    clear: int | None = None  # 1 once it has seen rewards differ between levels by more than noise, else 0
     estimate: float | None = None  # the controller's, after the last step
     scale: float | None = None  # mean over the steps
     applied: float | None = None  # estimate times scale: the paper's signal, see graphsnd.control.tracking_error

@@ -14,7 +14,7 @@ import torch
 from typing_extensions import Self
 
 from graphsnd import designs
-from graphsnd.control import Controller, DiCo, Homogeneous, Unconstrained
+from graphsnd.control import Controller, DiCo, Homogeneous, Seek, Unconstrained
 from graphsnd.errors import MOST_AGENTS, InputError, check_integer, check_type, number
 from graphsnd.rl.controlled import ControlledLearner, make_networks
 from graphsnd.rl.dico import DiversityControl, Group
@@ -30,6 +30,7 @@ FORMAT, VERSION = "graphsnd-training", 2
 MOST = {"cpu": 4, "cuda": 12}  # runs of a stack; more gain little where a core or a GPU is busy with these
 T = TypeVar("T")
 FREE: dict[str, type[Unconstrained] | type[Homogeneous]] = {"unconstrained": Unconstrained, "homogeneous": Homogeneous}
+TARGETS = f"to be numbers, at least 0, {', '.join(FREE)} or seek:LOW:HIGH"
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,9 @@ class Task:
         agents: Size of the team; that of the world when None.
         options: Options of the world.
         seeds: Seeds, one run for each, with the same networks and episodes in all arms.
-        target: None for independent policies. For control a diversity above 0, ``"unconstrained"``,
-            ``"homogeneous"``, or several of these; kept as a tuple.
+        target: None for independent policies. For control a diversity, ``"unconstrained"``, ``"homogeneous"`` (or 0),
+            ``"seek:0.05:0.8"`` to look for the best level between two (:class:`~graphsnd.control.Seek`, with the first
+            design), or several of these; kept as a tuple.
         design: Which pairs the controller measures, as :func:`graphsnd.designs.parse` reads it; one or several. Every
             target is run with each.
         settings: The rest.
@@ -132,14 +134,11 @@ class Task:
     def _make_controller(self, arm: str, targets: Sequence[float | None], device: torch.device) -> Controller:
         if arm in FREE:
             return FREE[arm]()
-        return DiCo(
-            torch.tensor(targets, dtype=torch.float64, device=device),
-            tau=self.settings.tau,
-            bootstrap=self.settings.bootstrap,
-            bounds=self.settings.bounds,
-            design=arm,
-            differentiable=self.settings.differentiable,
-        )
+        names = ("tau", "bootstrap", "bounds", "differentiable")
+        options: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
+        if ends := read_range(arm):
+            return Seek(ends, design=self.design[0], **options)
+        return DiCo(torch.tensor(targets, dtype=torch.float64, device=device), design=arm, **options)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict that is ready for JSON."""
@@ -166,11 +165,30 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def check_target(target: Any, name: str = "target") -> float | str:
-    """Return a target as a float, or as the word it is."""
-    plain = target if isinstance(target, str) else number(target)
-    if plain not in FREE if isinstance(plain, str) else not 0 < plain < math.inf:
-        raise InputError(name, f"to be numbers above 0, {' or '.join(FREE)}", repr(target))
-    return plain
+    """Return a target as a float, or as the word it is; 0 is homogeneous."""
+    if isinstance(target, str):
+        if target not in FREE and read_range(target) is None:
+            raise InputError(name, TARGETS, repr(target))
+        return target
+    plain = number(target)
+    if not 0 <= plain < math.inf:
+        raise InputError(name, TARGETS, repr(target))
+    return plain or "homogeneous"
+
+
+def read_range(word: str) -> tuple[float, float] | None:
+    """Return lowest and highest level of ``seek:LOW:HIGH``; None for another word.
+
+    Example:
+        >>> read_range("seek:0.05:0.8"), read_range("unconstrained")
+        ((0.05, 0.8), None)
+    """
+    try:
+        kind, low, high = word.split(":")
+        ends = float(low), float(high)
+    except ValueError:
+        return None
+    return ends if kind == "seek" and 0 < ends[0] < ends[1] < math.inf else None
 
 
 def cut_grid(task: Task, device: str = "cpu", *, stack: int = 0) -> list[Task]:

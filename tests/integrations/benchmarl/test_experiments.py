@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
@@ -82,6 +83,23 @@ def test_targets_are_scaled_as_the_policies_are(algorithm, name: str, experiment
 
     assert model.scale < 0.5
     assert torch.equal(values(targets), values(sources))
+
+
+@pytest.mark.parametrize("algorithm", [IppoConfig, MaddpgConfig])
+def test_a_level_that_is_sought_moves_between_batches(algorithm, experiment) -> None:
+    options = {**MODEL, "target": [0.1, 0.8], "tau": 0.5}
+    log = DiversityCallback()
+    run = experiment(algorithm, DiCoModelConfig(**options), callbacks=[log], max_n_iters=14)
+    run.run()
+    (model,) = log.models().values()
+    levels = [row["level"] for row in log.rows]
+    assert levels[0] == 0.1
+    assert len(set(levels)) > 2  # it begins to look around after some rewards
+    assert max(abs(b - a) for a, b in itertools.pairwise(levels)) < 0.7 / 7 + 1e-9
+    for row in log.rows[1:]:
+        assert row["applied"] == pytest.approx(row["level"], abs=0.15)  # the level after the batch, here a step away
+    held = float(model.controller.level(model.state))
+    assert float(model.scale) == pytest.approx(held / float(model.estimate), rel=1e-6)
 
 
 def test_a_group_of_one_agent_has_no_diversity_and_scale_one(experiment) -> None:

@@ -130,11 +130,15 @@ def test_functional_parameters_write_to_the_same_buffers(generator) -> None:
     assert model.draws.tolist()[1] == 1
 
 
-def test_state_dict_goes_round(generator) -> None:
-    model, data = build(design="bernoulli:0.3", tau=0.5), [batch(generator) for _ in range(5)]
+@pytest.mark.parametrize("target", [0.1, [0.05, 0.8]])
+def test_state_dict_goes_round(target, generator) -> None:
+    options = {"target": target, "design": "bernoulli:0.3", "tau": 0.5}
+    model, data = build(**options), [batch(generator) for _ in range(5)]
     for each in data[:3]:
         model(each)
-    other = build(design="bernoulli:0.3", tau=0.5)
+        for _ in range(4):
+            model.observe(torch.randn((), generator=generator))
+    other = build(**options)
     other.draws[0] = 99
     other.load_state_dict(model.state_dict())
     for each in data[3:]:  # the next graphs too

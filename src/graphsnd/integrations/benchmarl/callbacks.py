@@ -57,11 +57,14 @@ class DiversityCallback(_Callback):
 
     For a group with a ``DiCoModel`` it also logs, in every iteration: ``audit``
     (SND over all pairs of the scaled policies on the batch just collected, before training, in the quantity that is
-    controlled: compare this one with the target, not ``snd_of_actions``, which is measured after a tanh), ``estimate``
+    controlled: compare this one with the target, not ``snd_of_actions``, which is measured after a tanh), ``reward``
+    (mean over the batch), ``estimate``
     (of the unscaled deviations, after training), ``scale`` (mean over training forwards), ``applied`` (their product,
     which equals the target for any constant estimate, right or wrong), ``forwards``, and the share of them that were
     ``saturated`` (the bounds clipped the scale), ``empty`` (a draw without pairs, so that all were measured) and
-    ``invalid`` (not finite, left out). There is no estimate where nothing is measured.
+    ``invalid`` (not finite, left out). There is no estimate where nothing is measured. A model that seeks its level
+    sees the mean reward of every batch here; ``level`` is the one that the batch was collected at, and ``clear`` is 1
+    where rewards differ between levels by more than noise.
 
     Args:
         every: Iterations from one measurement to the next.
@@ -107,7 +110,10 @@ class DiversityCallback(_Callback):
             groups = self.experiment.group_map.items()
             self._log_total([self._log_group(batch, group, names) for group, names in groups])
         for group, model in self.models().items():
-            self._log(group, {"audit": float(model.audit(model.gather(batch)))})
+            audit = float(model.audit(model.gather(batch)))  # before the level may move
+            reward = batch.get(("next", group, "reward"), None)
+            reward = (batch.get(("next", "reward")) if reward is None else reward).mean()  # which all groups may share
+            self._log(group, {"audit": audit, "reward": float(reward), **model.observe(reward)})
             model.tally.zero_()
 
     def on_train_end(self, training_td: TensorDictBase, group: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torchrl.data import Categorical, OneHot
 
 from graphsnd import Deterministic, snd
-from graphsnd.control import Controller, DiCo, Homogeneous, State, Status, Unconstrained
+from graphsnd.control import Controller, DiCo, Homogeneous, Seek, State, Status, Unconstrained
 from graphsnd.control.controllers import Constant
 from graphsnd.control.measurement import Measurement, measure_selected, select_pairs
 from graphsnd.control.networks import add_deviation, centre_logits
@@ -134,7 +134,8 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
     Args:
         target: The diversity to hold: SND of the agents' ``loc`` before the final tanh, or of their centred logits
             or action values.
-            0 for agents that are all the same, None for no control.
+            0 for agents that are all the same, None for no control, two numbers to look for the best level between
+            them (:class:`~graphsnd.control.Seek`), for which the experiment needs a ``DiversityCallback``.
         design: ``complete``, or a cheaper one such as ``bernoulli:0.1`` or ``agents:8``, as
             :func:`graphsnd.designs.parse` reads it.
         tau: Weight of a new measurement in the estimate.
@@ -150,7 +151,7 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
         'bernoulli:0.1'
     """
 
-    target: float | None = None
+    target: float | Sequence[float] | None = None
     design: str = "complete"
     tau: float = 0.01
     differentiable: bool = False
@@ -166,7 +167,9 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
             return Unconstrained(self.design)
         if self.target == 0:
             return Homogeneous(self.design)
-        return DiCo(self.target, tau=self.tau, design=self.design, differentiable=self.differentiable)
+        options: dict[str, Any] = {"tau": self.tau, "design": self.design, "differentiable": self.differentiable}
+        target: Any = self.target
+        return (Seek if isinstance(target, Sequence) else DiCo)(target, **options)
 
     def get_model(self, **kwargs: Any) -> Model:
         """Return the model of one group of agents; an MLP for critics."""
@@ -196,7 +199,7 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     Attributes:
         network: :class:`~graphsnd.integrations.benchmarl.model.Deviating`.
-        controller_state: The controller's state, float64 ``[fields]``.
+        controller_state: The controller's state, all of its numbers, float64.
         draws: Seed and number of measurements so far, float64; together they seed the next random pairs.
         tally: Sums of :data:`COUNTED` over training forwards since it was last set to 0.
 
@@ -249,7 +252,10 @@ class DiCoModel(Model):  # type: ignore[misc]
     @property
     def state(self) -> State:
         """The state of the controller."""
-        return unpack(self.controller_state)
+        return self._unpack(self.controller_state)
+
+    def _unpack(self, packed: Tensor) -> State:
+        return unpack(packed, self.controller.initial(device=packed.device))
 
     @property
     def scale(self) -> Tensor:
@@ -280,6 +286,20 @@ class DiCoModel(Model):  # type: ignore[misc]
         rows = frames.flatten(0, 1).to(self.controller_state.device)
         return snd(Deterministic(self.network.actions_at(rows, self.scale)))
 
+    @torch.no_grad()
+    def observe(self, reward: Tensor) -> dict[str, float]:
+        """Let a controller that seeks a level see the reward of a batch; return what it did, nothing for another one.
+
+        Args:
+            reward: Mean reward of the batch, which was collected at the present level.
+        """
+        if not isinstance(self.controller, Seek):
+            return {}
+        held = float(self.controller.level(self.state))
+        state = self.controller.observe(reward, self.state)
+        self.controller_state.copy_(pack(state))
+        return {"level": held, "clear": float(self.controller.report(state).clear)}
+
     def gather(self, tensordict: TensorDictBase) -> Tensor:
         """Return everything the agents observe, ``[..., agents, inputs]``."""
         return torch.cat([tensordict.get(key) for key in self.in_keys], -1)
@@ -295,7 +315,7 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     def _present_scale(self, learns: bool) -> Tensor:
         """Return the scale without measuring. TorchRL never updates the buffers among the parameters of a target."""
-        return self.scale if learns or self._trained is None else self.controller.scale(unpack(self._trained))
+        return self.scale if learns or self._trained is None else self.controller.scale(self._unpack(self._trained))
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
         self._trained = None  # the buffer may be another one afterwards
@@ -368,15 +388,19 @@ class DiCoModel(Model):  # type: ignore[misc]
 
 
 def pack(state: State) -> Tensor:
-    """Return a state as one float64 tensor ``[fields, *shape]``.
+    """Return all numbers of a state as one float64 tensor.
 
     Example:
         >>> pack(State(torch.tensor(0.5), torch.tensor(True)))
         tensor([0.5000, 1.0000], dtype=torch.float64)
     """
-    return torch.stack([state.estimate.double(), state.initialized.double()])
+    return torch.cat([part.double().flatten() for part in vars(state).values()])
 
 
-def unpack(packed: Tensor) -> State:
-    """Return the state that :func:`pack` wrote."""
-    return State(packed[0], packed[1].bool())
+def unpack(packed: Tensor, like: State) -> State:
+    """Return the state that :func:`pack` wrote, with the shapes and dtypes of another one."""
+    parts = vars(like)
+    split = packed.split([part.numel() for part in parts.values()])
+    return replace(
+        like, **{name: own.view_as(part).to(part.dtype) for (name, part), own in zip(parts.items(), split, strict=True)}
+    )

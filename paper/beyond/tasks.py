@@ -1,0 +1,108 @@
+"""The runs of the study of levels, as stacks that take a GPU less than ten minutes each, and what they should take.
+
+Three tasks at eight levels with five seeds: dispersion, where roles should pay; navigation, where each agent sees its
+own goal, so that one policy for all is the best and forced diversity must cost; and simple spread, which may go either
+way. A stack has all levels of a task with all pairs of agents, and the level that is sought; another one has the same
+levels with a tenth of the pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from statistics import median
+from typing import Any
+
+from graphsnd.files import read_json
+from graphsnd.rl import PRESETS, Task
+from graphsnd.rl.log import read_rows
+from paper.control.logs import group_by
+from paper.runner import RESULTS, Stacks
+
+SEEDS = (0, 1, 2, 3, 4)
+ALL, TENTH = "complete", "bernoulli:0.1"
+ITERATIONS = 167  # as in the paper's study
+PAPER = PRESETS["dispersion-10"].settings  # 600 environments
+FEW = PAPER.replace(environments=120)
+TIMED = RESULTS.parents[1] / "benchmarks" / "results" / "training" / "h200.json"
+
+
+@dataclass(frozen=True)
+class Studied:
+    """A task of the study."""
+
+    world: str
+    agents: int
+    levels: tuple[float, ...]  # between 0 and unconstrained
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def sought(self) -> str:
+        """The range in which the level is sought, as a target."""
+        return f"seek:{self.levels[0]:g}:{self.levels[-1]:g}"
+
+    def task(self, design: str = ALL, *, seeds: tuple[int, ...] = SEEDS, environments: int = 120) -> Task:
+        """Return the runs with one design; with all pairs also the levels that need none, and the one that is sought.
+
+        Args:
+            design: Which pairs the controller measures.
+            seeds: One run of each level for each.
+            environments: With as many as the paper's, nothing is sought.
+        """
+        targets: tuple[float | str, ...] = self.levels
+        if design == ALL:
+            ends = ("unconstrained", self.sought) if environments == FEW.environments else ("unconstrained",)
+            targets = ("homogeneous", *self.levels, *ends)
+        settings = FEW.replace(environments=environments, iterations=ITERATIONS)
+        return Task(self.world, self.agents, self.options, seeds, targets, (design,), settings)
+
+
+# Unconstrained teams of ten reach an SND of 0.9 to 1 in dispersion (results/control); for the others see RULES.md.
+STUDIED = {
+    "dispersion": Studied("dispersion", 10, (0.05, 0.1, 0.2, 0.4, 0.6, 0.9), PRESETS["dispersion-10"].options),
+    "simple_spread": Studied("simple_spread", 6, (0.1, 0.25, 0.5, 1.0, 2.0, 4.0), {"horizon": 25}),
+    "navigation": Studied("navigation", 4, (0.05, 0.1, 0.2, 0.4, 0.6, 0.9), {"shared_rew": False, "horizon": 100}),
+}
+STACKS: dict[str, Task] = {
+    f"beyond/{name}/{design.partition(':')[0]}": studied.task(design)
+    for name, studied in STUDIED.items()
+    for design in (ALL, TENTH)
+}
+# Whether the answer depends on the frames: the paper's 600 environments, a stack for each seed.
+STACKS |= {
+    f"beyond/dispersion-600/seed-{seed}": STUDIED["dispersion"].task(seeds=(seed,), environments=600) for seed in SEEDS
+}
+# How well DiCo holds larger teams, with all pairs, a tenth of them, and eight random agents at each observation.
+LARGE: Stacks = {
+    f"beyond/large/{agents}": Task(
+        "dispersion", agents, PRESETS["dispersion-50"].options, (0, 1), (0.12,), (ALL, TENTH, "agents:8"),
+        FEW.replace(iterations=iterations),
+    )
+    for agents, iterations in ((100, 100), (200, 60))
+}  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def fit_cost() -> tuple[float, float]:
+    """Return seconds of a gradient step of one stacked run: at no agents, and for each agent.
+
+    The line is through twelve runs of 10 agents (``benchmarks/results/training/h200.json``) and nine of 50
+    (``results/control/n50``), both with 2,048 observations on an H200.
+    """
+    timed = read_json(TIMED, TIMED.name)["controlled"]
+    small = next(case for case in timed if case["observations"] == FEW.observations)
+    seconds = []
+    for rows in group_by(read_rows(RESULTS / "control" / "n50"), lambda row: row.iteration).values():
+        arms = {row.arm: (row.policy_seconds or 0.0) + (row.distance_seconds or 0.0) for row in rows}
+        whole = rows[0].rollout_seconds + rows[0].update_seconds + (rows[0].audit_seconds or 0.0) + sum(arms.values())
+        seconds.append(whole / len(rows) / FEW.optimiser_steps)
+    less = small["per_run_s"] / small["gradient_steps"]
+    each: float = (median(seconds[len(seconds) // 2 :]) - less) / (50 - small["agents"])
+    return less - each * small["agents"], each
+
+
+def estimate_minutes(task: Task) -> float:
+    """Return the minutes that a stack should take on an H200."""
+    base, each = fit_cost()
+    steps = task.settings.iterations * task.settings.optimiser_steps
+    return len(task.runs()) * steps * (base + each * (task.agents or 0)) / 60
