@@ -122,7 +122,7 @@ def test_the_verdict_is_a_sentence(asked: list[float | None], means: list[float]
     printed = str(found).splitlines()
     assert printed[0] == found.verdict
     assert max(map(len, printed)) <= 80
-    assert ("Best level less unconstrained" in str(found)) == (asked[0] == 0)
+    assert ("Best level, difference from unconstrained" in str(found)) == (asked[0] == 0)
 
 
 def test_different_numbers_of_seeds() -> None:

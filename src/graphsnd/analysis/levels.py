@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 DRAWS = 10_000  # studies without any effect that critical values come from
 PRIOR = 1.0  # seeds' worth of the common variance that each level's own is averaged with
 MOST = 10**8  # numbers in these studies, 0.8 GB
-LINE = "{:<15}  {:>6}  {:>5}  {:<24}  {}"  # of the table
+LINE = "{:<15} {:>6} {:>5}  {:<23} {}"  # of the table
 UNCONSTRAINED = "None stands for unconstrained agents."
 
 
@@ -56,18 +56,18 @@ class LevelCurve:
     seeds: tuple[int, ...]  # runs at each level
     best: int  # place of the level with the highest mean
     may_be_best: tuple[int, ...]  # places of levels that no other level beats
-    over_shared: tuple[Gain, ...] | None  # each level less level 0, simultaneous over levels; None without a level 0
-    over_unconstrained: tuple[Gain, ...] | None  # each level less the unconstrained one
+    over_shared: tuple[Gain, ...] | None  # differences from level 0, simultaneous over levels; None without a level 0
+    over_unconstrained: tuple[Gain, ...] | None  # differences from the unconstrained level
     confidence: float  # of all intervals, and of may_be_best
 
     @property
     def gain(self) -> Gain | None:
-        """The heterogeneity gain: the best other level less level 0; its interval allows for choosing the best."""
+        """Difference of the best other level from level 0; its interval allows for choosing the best."""
         return self._best_over(self.over_shared, 0)
 
     @property
     def gain_over_unconstrained(self) -> Gain | None:
-        """The same, less the unconstrained level."""
+        """Difference of the best other level from the unconstrained one."""
         return self._best_over(self.over_unconstrained, None)
 
     def _best_over(self, gains: tuple[Gain, ...] | None, level: float | None) -> Gain | None:
@@ -93,13 +93,13 @@ class LevelCurve:
     def __str__(self) -> str:
         lines = [self.verdict]
         if self.gain and self.gain_over_unconstrained:
-            lines.append(f"Best level less unconstrained: {self.gain_over_unconstrained}")
+            lines.append(f"Best level, difference from unconstrained: {self.gain_over_unconstrained}")
         table = [LINE.format(*row).rstrip() for row in [self.heads(), *self.rows()]]
         return "\n".join([*lines, "", *table, "* may be the best level"])
 
     def heads(self) -> tuple[str, ...]:
         """Return the heads of the table."""
-        return ("level", "SND", "seeds", "reward", f"less {'level 0' if self.gain else 'unconstrained'}")
+        return ("level", "SND", "seeds", "reward", f"difference from {'level 0' if self.gain else 'none'}")
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the cells of the table: level, SND, seeds, mean reward, difference; * where it may be the best."""
@@ -156,12 +156,12 @@ def level_curve(
         >>> runs = {0: [1.0, 1.1, 0.9], 0.3: [1.6, 1.4, 1.5], None: [1.2, 1.1, 1.3]}
         >>> print(level_curve(runs, runs, [0, 0.31, 0.82]))
         Diversity pays: +0.50 [0.16, 0.84] at SND 0.31
-        Best level less unconstrained: +0.300 [0.011, 0.589]
+        Best level, difference from unconstrained: +0.300 [0.011, 0.589]
         <BLANKLINE>
-        level               SND  seeds  reward                    less level 0
-        0                     0      3  1.00 [0.75, 1.25]
-        0.3 *              0.31      3  1.50 [1.25, 1.75]         +0.50 [0.16, 0.84]
-        unconstrained      0.82      3  1.20 [0.95, 1.45]         +0.20 [-0.16, 0.56]
+        level              SND seeds  reward                  difference from level 0
+        0                    0     3  1.00 [0.75, 1.25]
+        0.3 *             0.31     3  1.50 [1.25, 1.75]       +0.50 [0.16, 0.84]
+        unconstrained     0.82     3  1.20 [0.95, 1.45]       +0.20 [-0.16, 0.56]
         * may be the best level
     """
     confidence = check_number("confidence", confidence, above=0, below=1)
@@ -199,7 +199,7 @@ def find_gains(runs: Array, confidence: float, generator: np.random.Generator, d
         draws: Their number.
 
     Returns:
-        Lower and upper ends of level j less level k, ``[..., j, k]``.
+        Lower and upper ends of the difference of level j from level k, ``[..., j, k]``.
     """
     gaps, errors, variances = _compare(runs)
     noise = np.where(np.isnan(runs), np.nan, 1.0) * np.sqrt(variances)[..., None]

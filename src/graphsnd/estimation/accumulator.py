@@ -1,4 +1,4 @@
-"""SND of a rollout that never fits in memory, batch by batch and rank by rank."""
+"""SND of a rollout that does not fit in memory, batch by batch and rank by rank."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class SndAccumulator:
 
     @staticmethod
     def merge(one: SndAccumulator, two: SndAccumulator) -> SndAccumulator:
-        """Return a new accumulator of what both have collected; neither is changed.
+        """Return a new accumulator with the sums of both; neither is changed.
 
         Raises:
             InputError: When they measure different things.
@@ -148,7 +148,7 @@ class SndAccumulator:
         return merged
 
     def state(self) -> dict[str, Any]:
-        """Return everything collected, as tensors and plain numbers, to be saved or sent to another rank."""
+        """Return all sums as tensors and plain numbers, to be saved or sent to another rank."""
         state: dict[str, Any] = {"agents": self.agents, "observations": self.observations, "clusters": self.clusters}
         state |= {"sums": self._sums, "ids": self._ids, "sizes": self._sizes, "own": self._own}
         state |= {"names": self.names, "family": self.family, "graph": fingerprint(self.graph)}
@@ -189,7 +189,7 @@ class SndAccumulator:
         return made
 
     def compute(self, confidence: float = 0.95) -> Estimate:
-        """Return the estimate over everything collected, as :func:`graphsnd.measure` would give it.
+        """Return the estimate over all batches, as :func:`graphsnd.measure` would give it.
 
         Args:
             confidence: Coverage of the intervals.
@@ -229,7 +229,7 @@ def _same_names(name: str, known: Sequence[str] | None, given: Sequence[str] | N
 
 
 def fingerprint(graph: Graph | None) -> str:
-    """Return what tells a graph from all others: its edges, weights and how it was drawn."""
+    """Return what identifies a graph: its edges, weights and how it was drawn."""
     if graph is None:
         return "all pairs"
     sha = hashlib.sha256(repr((graph.n, graph.inclusion, graph.sampling)).encode())

@@ -1,4 +1,4 @@
-"""The result of a measurement: a number, how sure it is, and what it cost."""
+"""The result of a measurement: a number, its intervals, and its cost."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Estimate:
     """A measured diversity.
 
     ``interval``, ``asymptotic_interval`` and ``standard_error`` are about SND on the observations given: the error made
-    by looking at some pairs, or at some of those observations, instead of all. ``observation_error`` and
-    ``population_interval`` are about SND on other observations like these, and have both errors.
+    by measuring only some pairs, or some of these observations. ``observation_error`` and
+    ``population_interval`` are about SND on other observations like these, and include both errors.
 
     Printed, it is a sentence in which ± is ``observation_error``; in notebooks a small table; :meth:`table` has all
     fields. ``float(estimate)`` and ``f"{estimate:.3f}"`` are of its value.

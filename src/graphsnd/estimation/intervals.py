@@ -1,4 +1,4 @@
-r"""How far a mean over some pairs can be from SND: the edges of a random graph, or pairs redrawn per observation.
+r"""Intervals for a mean over some pairs: the edges of a random graph, or pairs redrawn per observation.
 
 Of pairs that are redrawn, let :math:`X_o` be the mean distance that was measured at observation o; it has mean
 :math:`\mathrm{SND}_o` and lies in [0, D_max].

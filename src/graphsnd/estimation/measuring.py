@@ -56,7 +56,7 @@ def measure(
     backend: str = "auto",
     **options: Unpack[TeamOptions],
 ) -> Estimate:
-    """Measure the SND of a team, or its Graph-SND, and say how sure the number is.
+    """Measure the SND of a team, or its Graph-SND, with intervals.
 
     Without a design and a tolerance all pairs are measured, and the number is SND itself. With a tolerance,
     observations and agents are drawn until the interval is narrow enough; it is valid although the data decided when to

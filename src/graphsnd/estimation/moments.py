@@ -70,7 +70,7 @@ class Draws:
 
 
 def draw(source: Source, template: Template, index: Tensor, generator: torch.Generator) -> Draws:
-    """Measure the template at observations ``index``, with other random agents at each."""
+    """Measure the template at observations ``index``, with new random agents at each."""
     if template.m == math.comb(source.agents, 2):  # pairs leave nothing to chance: a sweep keeps no distance of them
         means = source.pair_means(index)
         return Draws(means, torch.zeros_like(means), means.new_empty(0, 3), index.cpu())

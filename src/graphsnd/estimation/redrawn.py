@@ -37,7 +37,7 @@ CHEAP = 1 << 31  # distances of the sweep that take about a second
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The half-width that is good enough.
+    """The largest half-width that is accepted.
 
     A relative tolerance is met when the half-width is at most that share of the *lower* end of the interval, so that
     the relative error is below it whatever the true value in the interval is.
@@ -53,7 +53,7 @@ class Tolerance:
             check_number("rel_tol", self.relative, above=0, below=1, fix="Write 0.01 for 1%.")
 
     def met(self, estimate: Estimate) -> bool:
-        """Return whether an estimate is good enough."""
+        """Return whether an estimate meets the tolerance."""
         low, high = estimate.interval
         reach = max(estimate.value - low, high - estimate.value)
         if not estimate.guaranteed and estimate.freedom < FREEDOM:
@@ -70,7 +70,7 @@ def complete_price(source: Source) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Redrawn:
-    """A template on other random agents at each observation of a source, and what is asked of the result."""
+    """A template on new random agents at each observation of a source, with the requested tolerance."""
 
     source: Source
     template: Template
@@ -86,14 +86,14 @@ class Redrawn:
         return self._report(draws, 1 - self.confidence)
 
     def measure_until(self, tolerance: Tolerance, pair_price: float) -> Estimate | None:
-        """Draw more and more until the tolerance is met.
+        """Draw until the tolerance is met.
 
         The numbers of draws are fixed before anything is drawn. Look k fails with probability
         (1 - confidence) / (k (k + 1)) at most. These sum to 1 - confidence, so the intervals of all looks hold
         together, and stopping at any of them is safe.
 
         Args:
-            tolerance: The half-width that is good enough.
+            tolerance: The largest half-width that is accepted.
             pair_price: Price of a redrawn pair, in pairs of the sweep over all of them.
 
         Returns:
@@ -132,7 +132,7 @@ class Redrawn:
         return pairs + POLICY_PRICE * self._evaluations(draws)
 
     def _report(self, draws: Draws, delta: float) -> Estimate:
-        """Return what draws say, with an interval that fails with probability ``delta``."""
+        """Return the estimate of the draws, with an interval that fails with probability ``delta``."""
         source, template, d_max = self.source, self.template, self.d_max
         n, value, count = source.agents, draws.value(), draws.count
         check_bound(draws.means, d_max)
@@ -161,7 +161,7 @@ class Redrawn:
 
 
 def _looks(observations: int) -> Iterator[int]:
-    """Yield growing numbers of draws; from about one pass on whole passes, so that all observations count the same."""
+    """Yield growing numbers of draws; after about one pass only whole passes, so that all observations count the same."""
     size, most = min(FIRST, observations), max(PASSES * observations, DRAWS)
     while size <= most:
         size = size if size < 0.9 * observations else -(-size // observations) * observations

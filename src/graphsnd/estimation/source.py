@@ -1,4 +1,4 @@
-"""Where distances come from: a behaviour that has been evaluated, or policies that are evaluated as far as needed."""
+"""Sources of distances: an evaluated behaviour, or policies that are evaluated as needed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TRIED = 256  # observations at which a zero is explained
 
 @dataclass(eq=False)
 class Source:
-    """Agents on shared observations, and a distance between what they do.
+    """Agents on shared observations, and a distance between their behaviours.
 
     Policies are evaluated when they are asked, and each answer says which family it is and which distance fits.
     """
@@ -98,7 +98,7 @@ class Source:
 
     @torch.no_grad()
     def explain_zero(self) -> str:
-        """Return what makes SND exactly 0: what all agents share, or what is constant in what they do."""
+        """Return the reason for an SND of exactly 0: shared parameters, or constant outputs."""
         if self.team is not None and (common := self.team.alike()):
             return f"all {self.agents} agents {common}"
         places = torch.linspace(0, self.observations - 1, min(self.observations, TRIED), device=self.device)

@@ -54,7 +54,7 @@ def report(source: Estimate | LevelCurve | Mapping[str, LevelCurve], *, title: s
     Nothing is measured again. With Plotly (``pip install graphsnd[page]``) hovering over its charts shows the agents.
 
     Args:
-        source: Result of :func:`graphsnd.measure` or :func:`graphsnd.analysis.level_curve`; also several curves by name.
+        source: Result of :func:`graphsnd.measure` or :func:`graphsnd.analysis.level_curve`, or curves by name.
         title: The heading; chosen by the source when empty.
 
     Example:

@@ -1,4 +1,4 @@
-"""Ask policies without leaving a trace in them, and read their answers as behaviours."""
+"""Call policies without changing them, and read their answers as behaviours."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def ask(policy: Callable[[Any], Any], shown: Any, name: str | None = None) -> An
 
 
 def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None) -> Any:
-    """Return the policy's answer, with no trace left in its buffers."""
+    """Return the policy's answer, and restore its buffers."""
     if not isinstance(policy, nn.Module) or isinstance(policy, torch.jit.ScriptModule):
         return ask(policy, shown, name)
     module: nn.Module = unwrap(policy)
@@ -137,7 +137,7 @@ def check_rows(
     most: int = ROWS,
     mixing: bool = True,
 ) -> bool:
-    """Raise when a policy's answer to one row depends on the other rows, or on chance.
+    """Raise if a policy's answer to one row depends on the other rows, or is random.
 
     Policies are asked about a few rows, and twice more with one half of these rows replaced by the other half. An
     answer that changes where its row did not depends on the other rows or on chance. A policy that mixes rows
@@ -229,9 +229,9 @@ def build_answer(told: Mapping[str, Any], *, validate: bool = True) -> Behavior:
 
 
 def choose_outputs(answer: Any, outputs: Outputs = None, build: Callable[[dict[str, Any]], Any] = build_answer) -> Any:
-    """Return those of a policy's outputs that tell its action: what else an actor-critic puts out is left out.
+    """Return the outputs of a policy that describe its action; other outputs of an actor-critic are dropped.
 
-    Distributions and behaviours tell it. Tensors do by their names: ``loc`` or ``mean`` with ``scale`` or ``std``,
+    Distributions and behaviours are recognised by type, tensors by name: ``loc`` or ``mean`` with ``scale`` or ``std``,
     ``log_scale`` or ``log_std``, or ``covariance``; ``logits``; ``probs``; ``actions`` or ``action``.
 
     Args:
