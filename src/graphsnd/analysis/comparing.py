@@ -25,7 +25,7 @@ RESAMPLES = 9999
 
 @dataclass(frozen=True)
 class TeamsComparison:
-    """The SND of two teams on the same observations, and how sure their difference is.
+    """The SND of two teams on the same observations, and their difference with its interval.
 
     Example:
         >>> seen = torch.randn(640, 4, generator=torch.Generator().manual_seed(0))

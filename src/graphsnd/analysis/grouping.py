@@ -157,7 +157,7 @@ def roles(
 
 
 def _split(matrix: Matrix, smallest: int, generator: np.random.Generator) -> Labels | None:
-    """Return the labels of the best grouping ``[n]``; None where teams without roles have one as good."""
+    """Return the labels of the best grouping ``[n]``; None if teams without roles have an equally good one."""
     best, labels = _group(matrix, smallest)
     if labels is None:
         return None
@@ -220,7 +220,7 @@ def _group(matrix: Matrix, smallest: int) -> tuple[float, Labels | None]:
 
 
 def _mean_silhouette(role: int, firsts: list[int], sizes: Labels, sums: dict[int, Matrix]) -> float:
-    """Return that of a single role, for less than those of all."""
+    """Return the silhouette of a single role, at lower cost than those of all."""
     rows = slice(firsts[role], firsts[role] + sizes[role])
     distances = np.stack([sums[first][rows] for first in firsts], 1)
     return float(_silhouettes(distances, np.full(sizes[role], role), sizes).mean())

@@ -19,7 +19,7 @@ PerAgent = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or 
 
 
 class Named:
-    """What has agents, with names of their own or numbers in place of them."""
+    """Base of objects with agents, which have names or numbers."""
 
     agents: int
     _names: tuple[str, ...] | None = None
@@ -127,7 +127,7 @@ class Deterministic(Behavior):
 
 
 def as_distance(behavior: Any, distance: Any = None) -> Distance:
-    """Return the distance that a behaviour is compared by.
+    """Return the default distance of a behaviour.
 
     Args:
         behavior: Behaviour of all agents.
@@ -213,7 +213,7 @@ def read_agents(name: str, given: Any, layout: str, *, trailing: int = 1, finite
 
 
 def check_names(names: Sequence[str], agents: int) -> None:
-    """Raise unless there is one name for each agent, no two alike."""
+    """Raise unless there is one name for each agent, and all differ."""
     strings = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
     if not strings or not agents == len(names) == len(set(names)):
         raise InputError("names", f"to be {agents} different strings, one for each agent", describe(names))

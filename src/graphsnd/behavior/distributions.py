@@ -74,7 +74,7 @@ def read_distribution(
     lead: int | None = None,
     unclear: bool = False,
 ) -> Behavior:
-    """As :func:`from_distribution`; one batch dimension is that of the agents, or of one agent's observations.
+    """Do the same as :func:`from_distribution`; a single batch dimension holds the agents, or one agent's observations.
 
     Args:
         distribution: As there, and so are other arguments.

@@ -102,7 +102,7 @@ def _check_psd(covariance: torch.Tensor) -> None:
 
 
 class _PsdSqrt(torch.autograd.Function):
-    """Square root of positive semi-definite matrices with a gradient that repeated eigenvalues don't break.
+    """Square root of positive semi-definite matrices, with a finite gradient at repeated eigenvalues.
 
     ``eigh``'s own backward divides by differences of eigenvalues. The square root's differential solves
     S dS + dS S = dA, whose solution divides by *sums* of square roots, zero only where both vanish; there

@@ -141,7 +141,7 @@ def _check_layout(parts: Mapping[str, Any]) -> None:
 
 
 def _check_weights(weights: Any, names: Sequence[str], distances: Sequence[Distance]) -> tuple[float, ...]:
-    """Return the weights in order, divided by their sum; equal ones for None where all distances are of one kind."""
+    """Return the weights in order, divided by their sum; equal ones for None if all distances are of one kind."""
     kinds = list(dict.fromkeys(distance.name for distance in distances))
     if weights is None and len(kinds) > 1:
         fix = f"Say how much each part counts: graphsnd.Joint(parts, weights={dict.fromkeys(names, 1.0)})."

@@ -10,7 +10,7 @@ import torch
 
 
 class Norm(Enum):
-    """How two rows of features become one distance.
+    """Norm of the difference of two rows of features.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -137,5 +137,5 @@ def flatten(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def widen(tensor: torch.Tensor) -> torch.Tensor:
-    """Return half precision as float32, because a difference or a long mean is not representable in it."""
+    """Return half precision as float32, because it cannot represent small differences and long means."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor

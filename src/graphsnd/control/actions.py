@@ -19,7 +19,7 @@ from graphsnd.teams.heads import Head
 
 
 class ActionDistribution(Protocol):
-    """What policy-gradient training needs from a distribution.
+    """Methods of a distribution that policy-gradient training needs.
 
     Example:
         >>> actions = CategoricalActions(torch.tensor([[0.0, 9.0, 0.0]]))
@@ -119,7 +119,7 @@ class TanhNormalActions(NormalActions):
 
 @dataclass(frozen=True, eq=False)
 class CategoricalActions:
-    """Finite actions, as int64 indices.
+    """Discrete actions, as int64 indices.
 
     Example:
         >>> CategoricalActions(torch.zeros(3, 4)).entropy().exp()

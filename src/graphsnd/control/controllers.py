@@ -134,7 +134,7 @@ class Controller(ABC):
 
 @dataclass(frozen=True)
 class Constant(Controller):
-    """A scale that no measurement changes; they are reported all the same."""
+    """A constant scale; measurements are reported but do not change it."""
 
     design: Design | Graph | str = Complete()  # noqa: RUF009
     value: ClassVar[float]
@@ -152,7 +152,7 @@ class Constant(Controller):
 
 
 class Unconstrained(Constant):
-    """Scale 1: agents become as different as learning makes them.
+    """Scale 1: learning alone decides how different agents become.
 
     Example:
         >>> Unconstrained().step(torch.tensor(0.3), Unconstrained().initial())[0]

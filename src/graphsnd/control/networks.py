@@ -44,7 +44,7 @@ def add_deviation(
 
 
 def centre_logits(deviation: Tensor) -> Tensor:
-    """Return logits less their mean: a constant for all actions changes no policy, so it is no diversity."""
+    """Return logits minus their mean: adding a constant to all logits changes no policy, so it must not count."""
     return deviation - deviation.mean(dim=-1, keepdim=True)
 
 
@@ -63,7 +63,7 @@ def combine(kind: str, common: Tensor, deviation: Tensor, scale: Tensor) -> tupl
 
 
 def check_fit(shared: StackedMLP, deviations: StackedMLP, kind: str) -> None:
-    """Raise unless what all agents of a run share can be added to their deviations."""
+    """Raise unless the shared output of a run can be added to its agents' deviations."""
     check_choice("kind", kind, KINDS)
     if shared.batch != (*deviations.batch[:-1], 1):
         expected = "with batch (..., 1) beside deviations with batch (..., agents)"

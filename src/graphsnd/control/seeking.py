@@ -23,7 +23,7 @@ CLEAR = 5e-3  # p of the level's coefficients below which rewards differ by more
 
 @dataclass(frozen=True, eq=False)
 class SeekState(State):
-    """State of :class:`Seek`: DiCo's, and what was learnt of rewards, for each run."""
+    """State of :class:`Seek` for each run: DiCo's state, and statistics of the rewards."""
 
     place: Tensor  # int64, of the level that is held, among PLACES
     age: Tensor  # int64, iterations at this level

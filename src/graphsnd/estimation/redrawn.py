@@ -161,7 +161,7 @@ class Redrawn:
 
 
 def _looks(observations: int) -> Iterator[int]:
-    """Yield growing numbers of draws; after about one pass only whole passes, so that all observations count the same."""
+    """Yield growing numbers of draws; after about one pass only whole passes, so that observations count equally."""
     size, most = min(FIRST, observations), max(PASSES * observations, DRAWS)
     while size <= most:
         size = size if size < 0.9 * observations else -(-size // observations) * observations

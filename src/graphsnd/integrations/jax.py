@@ -22,7 +22,7 @@ jax = require("jax", "jax")
 
 
 class SharedJaxTeam(SharedTeam):
-    """The team of agents that share one function and one set of parameters, and are told who they are.
+    """A team of agents that share one function and one set of parameters, and read their identities.
 
     Args:
         apply: As in :class:`JaxTeam`; with ``argument`` it takes the identities of all rows by that name too.

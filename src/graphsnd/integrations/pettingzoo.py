@@ -26,7 +26,7 @@ __all__ = ["collect"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Collected:
-    """What the agents of an environment observed.
+    """Observations of the agents of an environment.
 
     Example:
         >>> seen = Collected({"a": torch.zeros(3, 4), "b": torch.ones(2, 4)}, {"a": torch.zeros(3), "b": torch.ones(2)})
@@ -137,7 +137,7 @@ def _by_name(policies: Any, agents: list[str] | None) -> dict[str, Any]:
 
 
 class _Recorder:
-    """Lets policies act, and keeps what they were shown."""
+    """Lets policies act, and keeps their observations."""
 
     def __init__(self, env: Any, policies: dict[str, Any], seed: int) -> None:
         self.env, self.policies, self.seed = env, policies, seed
@@ -222,7 +222,7 @@ def _run_single(recorder: _Recorder, steps: int) -> None:
 
 
 def _to_tensors(seen: Any) -> Any:
-    """Return a copy of what was observed, as float32; one number as an array of one, but not in a dict."""
+    """Return a copy of an observation as float32; a single number as an array of one, except in a dict."""
     dims = 0 if isinstance(seen, Mapping) else 1
     return map_arrays(lambda part: torch.from_numpy(np.array(part, np.float32, ndmin=dims)), seen)
 

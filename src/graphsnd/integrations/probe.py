@@ -13,7 +13,7 @@ from graphsnd.estimation import measure
 
 
 class Probe:
-    """Measure a team every so often while it is trained, and keep the numbers.
+    """Measure a team every few iterations while it is trained, and keep the numbers.
 
     A callback hands over the team, observations and clusters, and logs what it gets. The numbers are ``snd``, with
     ``snd_low`` and ``snd_high``, its interval over observations, where they allow one. Where the design defines another

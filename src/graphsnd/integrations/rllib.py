@@ -61,7 +61,7 @@ class ModuleTeam(SpacesTeam):
 
 
 class _Policy(nn.Module):
-    """Returns the behaviour of one module."""
+    """Computes the behaviour of one module."""
 
     def __init__(self, module: Any, squashed: bool) -> None:
         super().__init__()

@@ -78,7 +78,7 @@ class ModelTeam(SpacesTeam):
 
 
 class _Policy(nn.Module):
-    """Returns the behaviour of one model."""
+    """Computes the behaviour of one model."""
 
     def __init__(self, model: Any, deterministic: bool, squashed: bool, normalize: bool) -> None:
         super().__init__()

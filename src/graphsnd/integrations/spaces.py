@@ -167,7 +167,7 @@ def by_name(given: Mapping[Any, Any] | Sequence[Any]) -> dict[str, Any]:
 
 
 def read_actions(actions: Tensor, space: Any) -> Behavior:
-    """Return actions without chance, ``[observations, ...]``, as a behaviour; discrete ones as certain choices."""
+    """Return the likeliest actions, ``[observations, ...]``, as a behaviour; discrete ones as certain choices."""
     if hasattr(space, "low"):
         return Deterministic(actions.flatten(1))
     return Categorical(probs=nn.functional.one_hot(actions.long(), int(space.n)).float())

@@ -252,7 +252,7 @@ def number_episodes(batch: Any) -> Tensor:
 
 
 def collapse_equal_agents(behavior: Behavior) -> Behavior:
-    """Return the first agent's answers for all where agents differ by rounding only, and the behaviour otherwise.
+    """Return the first agent's answers for all if agents differ by rounding only, else the behaviour unchanged.
 
     One network that answers for all agents rounds by the place of an observation in the batch, which is no diversity.
     An actor that tells its one network which agent it is has some all the same.

@@ -60,7 +60,7 @@ ROWS = 16  # on which a policy is tried
 
 @contextmanager
 def evaluation_mode(policy: object) -> Iterator[None]:
-    """Turn dropout off and let batch normalisation use its own statistics, as where policies act; then restore modes.
+    """Turn dropout off and let batch normalisation use its stored statistics; restore the modes at the end.
 
     Recurrent layers without dropout keep their mode, which changes no number; cuDNN has no gradients in the other.
     One thread at a time: a second would restore modes that the first still needs.

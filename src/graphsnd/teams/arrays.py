@@ -62,7 +62,7 @@ class Array:
 
 
 class Arrays(dict[Any, "Array | Arrays"]):
-    """What an observation consists of, by name, or by place in a tuple; each may consist of arrays again."""
+    """Parts of an observation by name, or by place in a tuple; each may have parts of its own."""
 
     ordered = False  # whether policies are given a tuple
 

@@ -37,7 +37,7 @@ def _tanh_by_expm1_(inputs: Tensor) -> Tensor:
 
 
 class _Tanh(torch.autograd.Function):
-    """With tanh's own gradient: that of the steps would be six passes over memory instead of one."""
+    """Use tanh's own gradient: the gradient of the steps would take six passes over memory instead of one."""
 
     @staticmethod
     def forward(inputs: Tensor) -> Tensor:
@@ -239,7 +239,7 @@ def split_requests(networks: Tensor) -> tuple[list[tuple[Tensor, Tensor]], Tenso
 
 
 def _split(owners: Tensor, requests: Tensor, weights: Sequence[Tensor]) -> Iterable[tuple[Tensor, Tensor]]:
-    """Return a batch in pieces that are served at once."""
+    """Return a batch in pieces, each of which is evaluated at once."""
     held = sum(math.prod(weight.shape[1:]) for weight in weights) * weights[0].element_size()
     by_weights = MAX_GATHERED.get(weights[0].device.type, 2**28) // held
     rows = MAX_ACTIVATIONS // max(size for weight in weights for size in weight.shape[1:])
@@ -248,7 +248,7 @@ def _split(owners: Tensor, requests: Tensor, weights: Sequence[Tensor]) -> Itera
 
 
 def group_by_network(networks: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return requests as a table with a row for every network, so that no weights need be gathered.
+    """Return requests as a table with a row for every network, so that no weights are gathered.
 
     Args:
         networks: int64, any shape, which network each request is for.

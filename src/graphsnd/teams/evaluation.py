@@ -91,7 +91,7 @@ def draw_samples(
     encode: Callable[[Any], Any] | None = None,
     seed: int = 0,
 ) -> Samples:
-    """Call every policy several times on all observations, and return what it did as samples.
+    """Call every policy several times on all observations, and return its actions as samples.
 
     Draws of torch come from ``seed``, and the global generators are left as they were. Policies with random numbers of
     another kind seed themselves, each with its own seed.

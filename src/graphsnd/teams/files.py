@@ -44,7 +44,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any], dict[str, Tensor]], Any]] = {}
 def save_behavior(
     behavior: Behavior, path: str | os.PathLike[str], *, clusters: Tensor | Sequence[int] | None = None
 ) -> None:
-    """Write what agents would do on shared observations to a file for :func:`load_behavior` and ``graphsnd measure``.
+    """Write a behaviour to a file for :func:`load_behavior` and ``graphsnd measure``.
 
     float64 stays float64, all else becomes float32. Observations keep their leading shape, clusters are written flat.
 
@@ -164,7 +164,7 @@ def read_state_dict(path: Path, entry: str | None = None) -> dict[str, Tensor]:
 
 
 def check_size(path: Path, size: int) -> None:
-    """Raise for tensors that take more memory than they may."""
+    """Raise for tensors above their memory limit."""
     if size > MAX_BYTES:
         got = f"{path.name!r}, {size - MAX_BYTES:,} bytes too many"
         fix = "If you trust the file, set graphsnd.teams.files.MAX_BYTES."
@@ -217,7 +217,7 @@ def _open_mapped(path: Path) -> dict[Any, Any]:
 
 
 def save(team: Team, path: str | os.PathLike[str]) -> None:
-    """Write ``team`` into the folder ``path``, made if need be.
+    """Write ``team`` into the folder ``path``, which is created if it is missing.
 
     Each file is complete or absent: written under another name, flushed to the disk, then renamed. What ``team.json``
     says also stands in ``team.safetensors``, which alone is read.

@@ -52,7 +52,7 @@ def diagonal(low: Tensor, high: Tensor) -> float | None:
 
 
 class Head(nn.Module, ABC):
-    """How a network's output is read.
+    """Rule that turns a network's output into a distribution.
 
     Attributes:
         name: Name in files.

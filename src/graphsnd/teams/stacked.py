@@ -249,7 +249,7 @@ def run_all(network: StackedMLP, observations: Tensor) -> Tensor:
 
 
 def run_chosen(network: StackedMLP, observations: Tensor, agents: Tensor) -> Tensor:
-    """Return the outputs of chosen agents, other ones for each observation; nothing else is evaluated.
+    """Return the outputs of the agents chosen at each observation; no other agent is evaluated.
 
     Args:
         network: Batch shape ``(agents,)``.

@@ -157,7 +157,7 @@ class GroupTeam(KeyedTeam):
 
 
 def _own_keys(policy: Any, group: str) -> list[Any]:
-    """Return the keys of what each agent of a group observes."""
+    """Return the observation keys of each agent of a group."""
     return [key for key in policy.in_keys if isinstance(key, tuple) and key[0] == group and not _is_hidden(key)]
 
 

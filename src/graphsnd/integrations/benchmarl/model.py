@@ -398,7 +398,7 @@ def pack(state: State) -> Tensor:
 
 
 def unpack(packed: Tensor, like: State) -> State:
-    """Return the state that :func:`pack` wrote, with the shapes and dtypes of another one."""
+    """Return the state that :func:`pack` wrote, with the shapes and dtypes of ``like``."""
     parts = vars(like)
     split = packed.split([part.numel() for part in parts.values()])
     return replace(
