@@ -47,7 +47,10 @@ def speed() -> Iterator[Line]:
             line = row(name, size, f"{found['observations']:,}", loop, cdist, f"**{exact}**", *others, share)
             yield "docs/benchmarks.md", line
             if found["n"] in {CPU: (100, 500), GPU: (500, 10_000)}[file]:
-                yield "README.md", row(name, size, loop, cdist, f"**{exact}**")
+                yield (
+                    "README.md",
+                    row(f"{size} agents, {'CPU' if file == CPU else 'H200'}", f"**{exact}**", cdist, loop),
+                )
             rounded = 1e3 * found["contestants"]["fused"]["median_s"]
             if (file, found["n"]) in ((CPU, 500), (GPU, 10_000)):
                 yield "docs/estimation.md", f"observations take {rounded:.0f} ms on"
