@@ -20,7 +20,6 @@ from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_in
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import ObservationError, PairError, cluster_error, make_estimate, random_graph_error
 from graphsnd.graphs import Graph
-from graphsnd.graphs.edges import on_device
 from graphsnd.graphs.graph import check_graph, normalised_weights, ratio, weighted_mean
 from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.sums import total
@@ -117,7 +116,7 @@ class SndAccumulator:
         if self.graph is None:
             totals = kernels.pair_totals(points)
             return total(totals)[None], totals / math.comb(self.agents, 2)
-        edges = on_device(self.graph.edges, points.parts[0].device)
+        edges = self.graph.edges.to(points.parts[0].device)
         weights, weight_sum = normalised_weights(self.graph, edges.device)
         means, totals = kernels.edge_means_and_totals(points, edges, weights, ordered=True)
         parts = [means, _radii(points)] if self.graph.estimates_snd else [means]

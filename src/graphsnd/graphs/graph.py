@@ -23,7 +23,7 @@ from graphsnd.errors import (
     plural,
     shape_of,
 )
-from graphsnd.graphs.edges import EDGE_INDEX_HINT, check_indices, on_device, sort_edges
+from graphsnd.graphs.edges import EDGE_INDEX_HINT, check_indices, sort_edges
 from graphsnd.sums import total
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ def normalised_weights(graph: Graph, device: torch.device) -> tuple[Tensor | Non
     """
     if graph.weights is None or graph.m == 0:
         return None, torch.tensor(float(graph.m), dtype=torch.float64, device=device)
-    weights = on_device(graph.weights, device).double()
+    weights = graph.weights.to(device, torch.float64)
     largest = weights.max()
     weights = ratio(weights, largest)
     return weights, total(weights)
