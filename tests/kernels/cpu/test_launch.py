@@ -14,7 +14,8 @@ from tests.kernels import checks
 from tests.kernels.checks import DTYPES, NORMS, SCALES, Shape, each_operation
 
 CPU = ("cpu", "cpu")
-# Around the numbers of lanes (64), of a tile (16) and of observations that fill lanes (16).
+# Around the number of lanes (16), of observations below which agents are the lanes (12), and of agents from which they
+# are those of gradients (100). The last has several stretches of second agents.
 SHAPES: list[Shape] = [
     (1, 2, 1),
     (3, 5, 2),
@@ -22,16 +23,17 @@ SHAPES: list[Shape] = [
     (16, 7, 4),
     (70, 20, 5),
     (129, 35, 9),
-    (18, 49, 3),
+    (18, 101, 3),
     (2, 130, 4),
     (5, 40, 64),
     (17, 4, 130),
+    (17, 150, 40),
 ]
-# Lanes of totals are agents: more than one span of 512, a single lane in the last, less than a group of 8.
-DEEP_SHAPES: list[Shape] = [(16, 513, 10), (17, 130, 9), (20, 6, 168), (65, 67, 17)]
-FEW, MANY = (5, 19, 3), (20, 19, 3)  # observations: lanes are agents or edges, lanes are observations
-WIDE = (20, 49, 3)  # lanes of gradients are agents
-DEEP = (20, 67, 17)  # lanes of totals too
+# Lanes of totals are agents: more than one span of 512, a single lane in the last, less than a group of 8, two strips.
+DEEP_SHAPES: list[Shape] = [(16, 513, 13), (17, 130, 50), (5, 6, 168), (65, 67, 100), (3, 1100, 5)]
+FEW, MANY = (5, 19, 3), (20, 19, 3)  # observations: lanes of totals are agents, lanes are observations
+WIDE = (20, 101, 3)  # lanes of gradients are agents
+DEEP = (20, 67, 100)  # lanes of totals too
 
 each_norm = pytest.mark.parametrize("norm", NORMS, ids=lambda n: n.value)
 each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -62,7 +64,7 @@ def test_agreement_of_many_features(dtype: torch.dtype, shape: Shape) -> None:
 
 @each_operation
 @pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize("shape", [(200, 20, 3), (2, 130, 4), (20, 67, 17)], ids=str)
+@pytest.mark.parametrize("shape", [(200, 20, 3), (2, 130, 4), (20, 67, 100), (2, 1100, 4)], ids=str)
 def test_agreement_with_threads(operation: str, shape: Shape) -> None:
     checks.check_agreement(operation, checks.draw(shape, Norm.EUCLIDEAN, torch.float64), Norm.EUCLIDEAN, "cpu")
 
@@ -108,7 +110,7 @@ def test_parts(layout: str, dtype: torch.dtype) -> None:
 @each_dtype
 def test_parts_copied_in_shares(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "COPY", 1 << 14)
-    checks.check_parts((50, 67, 18), "apart", dtype, *CPU)
+    checks.check_parts((50, 67, 100), "apart", dtype, *CPU)
 
 
 @each_norm

@@ -23,9 +23,9 @@ from graphsnd.sums import add_last
 Array = npt.NDArray[Any]
 Rows = tuple[Array, Array]  # rows of edges and their second agents, see `loops.visit`
 
-# Lanes of agents are faster for more features than NARROW, if these times the agents are WIDE: timed for 5 to 2,000
-# agents and 2 to 128 features.
-NARROW, WIDE = 8, 1000
+# Lanes of agents are faster for fewer observations than SCARCE; for more features than NARROW if these times the agents
+# are WIDE; for gradients of LARGE teams: timed for 10 to 2,000 agents and 4 to 128 features.
+SCARCE, NARROW, WIDE, LARGE = 12, 12, 6400, 100
 # Bytes to put side by side at a time. From 32 MB on malloc asks the system for memory, whose new pages cost more than
 # the copy.
 COPY = 1 << 24
@@ -52,7 +52,7 @@ class Numba:
 
     def pair_totals_and_slopes(self, parts: Parts, norm: Norm, count: int, dtype: Dtype) -> tuple[Tensor, Parts]:
         o, n = parts[0].shape[:2]
-        if _wide(norm, o, n > 2 * LANES):
+        if _wide(norm, o, n >= LARGE):
             x = side_by_side(parts)
             slopes = torch.empty(x.shape, dtype=x.dtype)
             # Slopes do not change with the scale, but those of the closest pairs are lost before the sum shows it.
@@ -121,8 +121,8 @@ class Numba:
 
 
 def _wide(norm: Norm, observations: int, large: bool) -> bool:
-    """Return whether agents are the lanes: for large teams, and for fewer observations than there are lanes."""
-    return norm is Norm.EUCLIDEAN and (large or observations < LANES)
+    """Return whether agents are the lanes instead of observations."""
+    return norm is Norm.EUCLIDEAN and (large or observations < SCARCE)
 
 
 def _few(parts: Parts, edges: Tensor) -> bool:
@@ -148,7 +148,7 @@ def _all_pairs(n: int, near: int) -> Rows:
 def _group(edges: Tensor, parts: Parts) -> tuple[Rows, Tensor | None]:
     """Return edges as rows, and the order in which these have them; None for their own."""
     (i, j), near, order = edges.numpy().T, _near(parts), None
-    if parts[0].shape[1] > near:
+    if parts[0].shape[1] > 4 * near:
         order = np.argsort((j // near).astype(np.uint8), kind="stable")  # sorts bytes by counting
         i, j = i[order], j[order]
     starts = np.flatnonzero(np.diff(i, prepend=-1))

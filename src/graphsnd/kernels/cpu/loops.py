@@ -47,7 +47,7 @@ class Lanes(types.Type):
 
 
 @register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager, kind):
         number = ir.FloatType() if kind.dtype == types.float32 else ir.DoubleType()
         super().__init__(manager, kind, ir.VectorType(number, LANES))
@@ -81,21 +81,46 @@ def _call(builder, name, result, *args):
     return builder.call(function, args, fastmath=FLAGS)
 
 
-def _place(context, builder, array, values, at, kind):
-    """Where LANES numbers of an array begin."""
+def _pick(builder, a, b, places):
+    """A vector of some numbers of two vectors."""
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places)))
+
+
+def _place(context, builder, array, values, at, size):
+    """Where some numbers of an array begin."""
     data = context.make_array(array)(context, builder, values).data
-    return builder.bitcast(builder.gep(data, [at]), context.get_value_type(kind).as_pointer())
+    kind = ir.VectorType(context.get_data_type(array.dtype), size)
+    return builder.bitcast(builder.gep(data, [at]), kind.as_pointer())
 
 
 @intrinsic
 def take(typing, array, at):
     """LANES numbers of a flat array."""
+
+    def generate(context, builder, sig, args):
+        return builder.load(_place(context, builder, array, *args, LANES), align=array.dtype.bitwidth // 8)
+
+    return Lanes(array.dtype)(array, types.intp), generate
+
+
+@intrinsic
+def turned(typing, array, at, step):
+    """Four numbers in a row at each of LANES places, ``step`` apart: the first ones, the second ones, and so on."""
     kind = Lanes(array.dtype)
 
     def generate(context, builder, sig, args):
-        return builder.load(_place(context, builder, array, *args, kind), align=array.dtype.bitwidth // 8)
+        places = [builder.add(args[1], builder.mul(args[2], args[2].type(q))) for q in range(LANES)]
+        rows = [
+            builder.load(_place(context, builder, array, args[0], place, 4), align=array.dtype.bitwidth // 8)
+            for place in places
+        ]
+        while len(rows) > 1:
+            both = range(2 * rows[0].type.count)
+            rows = [_pick(builder, rows[q], rows[q + 1], both) for q in range(0, len(rows), 2)]
+        lanes = [_pick(builder, rows[0], rows[0], range(f, FOUR, 4)) for f in range(4)]
+        return context.make_tuple(builder, sig.return_type, lanes)
 
-    return kind(array, types.intp), generate
+    return types.UniTuple(kind, 4)(array, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -103,7 +128,7 @@ def put(typing, array, at, lanes):
     """Write LANES numbers to a flat array."""
 
     def generate(context, builder, sig, args):
-        builder.store(args[2], _place(context, builder, array, *args[:2], lanes), align=lanes.dtype.bitwidth // 8)
+        builder.store(args[2], _place(context, builder, array, *args[:2], LANES), align=lanes.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, lanes), generate
@@ -114,9 +139,9 @@ def spread(typing, number):
     """One number on all lanes."""
 
     def generate(context, builder, sig, args):
-        empty, index = ir.Constant(context.get_value_type(sig.return_type), ir.Undefined), ir.IntType(32)
-        one = builder.insert_element(empty, args[0], index(0))
-        return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(index, LANES), [0] * LANES))
+        empty = ir.Constant(context.get_value_type(sig.return_type), ir.Undefined)
+        one = builder.insert_element(empty, args[0], ir.IntType(32)(0))
+        return _pick(builder, one, one, [0] * LANES)
 
     return Lanes(number)(number), generate
 
@@ -165,11 +190,15 @@ def unless_below(typing, lanes, size, least):
 
 
 @inlined
-def apart(norm, block, a, b):
-    """What four features add to a distance, under the root if there is one: those from places a and b on."""
-    p, q = take(block, a) - take(block, b), take(block, a + LANES) - take(block, b + LANES)
-    a, b = a + 2 * LANES, b + 2 * LANES
-    r, s = take(block, a) - take(block, b), take(block, a + LANES) - take(block, b + LANES)
+def four(block, a):
+    """Four features of an agent."""
+    return take(block, a), take(block, a + LANES), take(block, a + 2 * LANES), take(block, a + 3 * LANES)
+
+
+@inlined
+def apart(norm, x, y):
+    """What four features add to a distance, under the root if there is one."""
+    p, q, r, s = x[0] - y[0], x[1] - y[1], x[2] - y[2], x[3] - y[3]
     if norm == EUCLIDEAN:
         t = (p * p + q * q) + (r * r + s * s)
     else:
@@ -178,12 +207,12 @@ def apart(norm, block, a, b):
 
 
 @inlined
-def summed(norm, block, a, b, size):
-    """The same of all features."""
-    sums = apart(norm, block, a, b)
+def summed(norm, block, x, a, b, size):
+    """The same of all features; ``x`` has the first four of agent ``a``."""
+    t = apart(norm, x, four(block, b))
     for f in range(FOUR, size, FOUR):
-        sums += apart(norm, block, a + f, b + f)
-    return sums
+        t += apart(norm, four(block, a + f), four(block, b + f))
+    return t
 
 
 @inlined
@@ -197,15 +226,19 @@ def new_block(x, z):
 @jit
 def load(x, start, count, inverse, block, at, size):
     """``block[at + agent * size + feature * LANES + lane]``: observations from ``start`` on, zero beyond ``count``."""
-    for i in range(x.shape[1]):
-        for f in range(x.shape[2]):
-            place = at + i * size + f * LANES
-            if count == LANES:
-                for q in range(LANES):
-                    block[place + q] = x[start + q, i, f] * inverse
-            else:
-                for q in range(LANES):
-                    block[place + q] = x[start + q, i, f] * inverse if q < count else 0
+    features, row, values = x.shape[2], x.shape[1] * x.shape[2], x.reshape(-1)
+    whole = row - row % 4 if count == LANES else 0
+    place, f, unit = at, 0, spread(inverse)
+    for k in range(0, whole, 4):
+        for lanes in turned(values, start * row + k, row):
+            put(block, place + f * LANES, lanes * unit)
+            f += 1
+            if f == features:
+                place, f = place + size, 0
+    for k in range(whole, row):
+        place = at + k // features * size + k % features * LANES
+        for q in range(LANES):
+            block[place + q] = values[(start + q) * row + k] * inverse if q < count else 0
 
 
 @jit
@@ -235,8 +268,9 @@ def visit(norm, x, z, inverse, rows, second, coefficient, weight, first, last, s
         w, own = take(lanes, 0), spread(0.0)
         for r in range(rows.shape[0]):
             a, base = at + rows[r, 0] * size, rows[r, 3]
+            mine = four(block, a)  # in registers for all edges of the row
             for k in range(rows[r, 1], rows[r, 2]):
-                d = summed(norm, block, a, at + second[k] * size, size)
+                d = summed(norm, block, mine, a, at + second[k] * size, size)
                 d = root(d) if norm == EUCLIDEAN else d * half
                 wide = double(d)
                 if coefficient.shape[0] > 0:
@@ -262,9 +296,10 @@ def slopes(norm, x, z, inverse, rows, second, coefficient, factor, first, last, 
         own, pulls[:] = spread(0.0), 0
         for r in range(rows.shape[0]):
             a, base = at + rows[r, 0] * size, rows[r, 3]
+            mine = four(block, a)
             for k in range(rows[r, 1], rows[r, 2]):
                 b = at + second[k] * size
-                d = summed(norm, block, a, b, size)
+                d = summed(norm, block, mine, a, b, size)
                 if coefficient.shape[0] > 0:
                     c = spread(x.dtype.type(coefficient[base + k]))
                 # What is below the smallest normal number may have no reciprocal root.
