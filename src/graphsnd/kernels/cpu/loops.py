@@ -226,11 +226,11 @@ def new_block(x, z):
 @jit
 def load(x, start, count, inverse, block, at, size):
     """``block[at + agent * size + feature * LANES + lane]``: observations from ``start`` on, zero beyond ``count``."""
-    features, row, values = x.shape[2], x.shape[1] * x.shape[2], x.reshape(-1)
+    features, row = x.shape[2], x.shape[1] * x.shape[2]
     whole = row - row % 4 if count == LANES else 0
     place, f, unit = at, 0, spread(inverse)
     for k in range(0, whole, 4):
-        for lanes in turned(values, start * row + k, row):
+        for lanes in turned(x, start * row + k, row):
             put(block, place + f * LANES, lanes * unit)
             f += 1
             if f == features:
@@ -238,7 +238,7 @@ def load(x, start, count, inverse, block, at, size):
     for k in range(whole, row):
         place = at + k // features * size + k % features * LANES
         for q in range(LANES):
-            block[place + q] = values[(start + q) * row + k] * inverse if q < count else 0
+            block[place + q] = x[start + q, k // features, k % features] * inverse if q < count else 0
 
 
 @jit
@@ -264,7 +264,8 @@ def visit(norm, x, z, inverse, rows, second, coefficient, weight, first, last, s
         count = min(LANES, last - o)
         load(x, o, count, inverse, block, at, size)
         load(z, o, count, inverse, block, at + x.shape[2] * LANES, size)
-        lanes[:count], lanes[count:] = weight[o : o + count], 0
+        for q in range(LANES):
+            lanes[q] = weight[o + q] if q < count else 0
         w, own = take(lanes, 0), spread(0.0)
         for r in range(rows.shape[0]):
             a, base = at + rows[r, 0] * size, rows[r, 3]
@@ -280,7 +281,8 @@ def visit(norm, x, z, inverse, rows, second, coefficient, weight, first, last, s
                 if sums.shape[0] > 0:
                     sums[base + k] += total(wide * w)
         put(lanes, 0, own)
-        out[o : o + count] = lanes[:count]
+        for q in range(count):
+            out[o + q] = lanes[q]
 
 
 @jit
@@ -312,7 +314,8 @@ def slopes(norm, x, z, inverse, rows, second, coefficient, factor, first, last, 
                     put(pulls, a + f, take(pulls, a + f) + t * pull)
                     put(pulls, b + f, take(pulls, b + f) - t * pull)
         put(lanes, 0, own)
-        out[o : o + count] = lanes[:count]
+        for q in range(count):
+            out[o + q] = lanes[q]
         store(pulls, at, size, o, count, factor, gx)
         store(pulls, at + x.shape[2] * LANES, size, o, count, factor, gz)
 
@@ -407,7 +410,9 @@ def euclidean_slopes(x, inverse, strips, first, last, out, gradient):
                     for q in range(rows):
                         s += reciprocals(r[q * ROW :], ones)
                     group_pulls(u, rows, v, size, r, pull)
-            gradient[o, i : i + rows] = pull[:rows, :features]
+            for q in range(rows):
+                for f in range(features):
+                    gradient[o, i + q, f] = pull[q, f]
         out[k] = s / 2
 
 
