@@ -154,7 +154,13 @@ def edge_totals(
 
 @torch.no_grad()
 def edge_means_and_totals(
-    points: Points, edges: Tensor, coefficient: Tensor | None = None, *, ordered: bool = False, backend: str = "auto"
+    points: Points,
+    edges: Tensor,
+    coefficient: Tensor | None = None,
+    *,
+    ordered: bool = False,
+    radii: bool = False,
+    backend: str = "auto",
 ) -> tuple[Tensor, Tensor]:
     """Return the means of :func:`edge_means` and the totals of :func:`edge_totals` from one visit of the edges.
 
@@ -163,11 +169,12 @@ def edge_means_and_totals(
         edges: int64 ``[edges, 2]``.
         coefficient: ``[edges]``; used for the totals only.
         ordered: Whether edges are sorted, as those of a graph are: a GPU then need not sort them.
+        radii: Whether to measure the distances of all agents to the mean agent too; no total has them.
         backend: ``auto`` or the name of a backend, see :func:`available`.
 
     Returns:
-        Mean distance along each edge ``[edges]``, and sum over edges of coefficient (or 1) times distance at each
-        observation ``[observations]``; both float64, without gradient.
+        Mean distance along each edge ``[edges]``, with radii ``[edges + agents]``, and sum over edges of coefficient or
+        1 times distance at each observation ``[observations]``; both float64, without gradient.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -178,9 +185,11 @@ def edge_means_and_totals(
         (tensor([2., 4.], dtype=torch.float64), tensor([9., 3.], dtype=torch.float64))
     """
     if points.norm is not Norm.JOINT:
-        return choose(backend, points, edges.shape[0]).edge_means_and_totals(points, edges, coefficient, ordered)
+        chosen = choose(backend, points, len(edges) + points.agents * radii)
+        return chosen.edge_means_and_totals(points, edges, coefficient, ordered, radii)
+    options: dict[str, Any] = {"ordered": ordered, "radii": radii, "backend": backend}
     parts = [
-        [weight * sums for sums in edge_means_and_totals(part, edges, coefficient, ordered=ordered, backend=backend)]
+        [weight * sums for sums in edge_means_and_totals(part, edges, coefficient, **options)]
         for weight, part in points.split()
     ]
     means, totals = (reduce(add, sums) for sums in zip(*parts, strict=True))

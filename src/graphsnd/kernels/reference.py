@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphsnd.behavior.points import Norm, Points
+from graphsnd.behavior.points import Norm, Points, mean_agent
 from graphsnd.sums import add_last
 
 CHUNK = 1 << 22  # elements of the largest temporary
@@ -82,9 +82,16 @@ def edge_totals(points: Points, edges: Tensor, coefficient: Tensor | None, order
 
 
 def edge_means_and_totals(
-    points: Points, edges: Tensor, coefficient: Tensor | None, ordered: bool = False
+    points: Points, edges: Tensor, coefficient: Tensor | None, ordered: bool = False, radii: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the mean distance along each edge ``[edges]``, and the edge totals ``[observations]``, both float64."""
+    """Return the mean distance along each edge ``[edges]``, and the edge totals ``[observations]``, both float64.
+
+    With ``radii``, also each agent's mean distance to the mean agent, ``[edges + agents]``.
+    """
+    if radii:
+        parts, edges, coefficient = add_star(points.parts, edges, coefficient)
+        joined = edge_means_and_totals(points.replace(parts), edges, coefficient)
+        return joined[0].roll(-points.agents), joined[1]
     x, o, m, distance = points.values, points.values.shape[0], edges.shape[0], PAIR_FUNCTIONS[points.norm]
     if m == 0:  # still of the graph that autograd walks
         return x.reshape(-1)[:0].double(), x.reshape(o, -1)[:, :0].sum(dim=1, dtype=torch.float64)
@@ -109,6 +116,20 @@ def edge_means_and_totals(
         means = means + torch.cat(along)
         totals.append(functools.reduce(torch.add, sums))
     return means, torch.cat(totals) * scale
+
+
+def add_star(
+    parts: tuple[Tensor, ...], edges: Tensor, coefficient: Tensor | None
+) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
+    """Return points with the mean agent before the others, and edges with those to it first: they stay sorted.
+
+    The coefficient of the new ones is 0.
+    """
+    agents = torch.arange(1, parts[0].shape[1] + 1, device=edges.device)
+    joined = torch.cat([torch.stack([torch.zeros_like(agents), agents], dim=1), edges + 1])
+    rest = torch.ones(len(edges), dtype=torch.float64, device=edges.device) if coefficient is None else coefficient
+    both = (torch.cat([mean_agent(part), part], dim=1) for part in parts)
+    return tuple(both), joined, torch.cat([rest.new_zeros(len(agents)), rest])
 
 
 def observation_edges(points: Points, edges: Tensor, starts: Tensor | None = None) -> Tensor:

@@ -139,6 +139,18 @@ def test_means_and_totals_have_the_same_bits_for_any_number_of_threads(shape: Sh
     assert all(torch.equal(found[0], other) for other in found)
 
 
+@each_dtype
+@few_or_many
+@pytest.mark.parametrize("value", [0.3, 1e-30, 3e38])
+def test_equal_agents_are_at_no_distance_from_their_mean(dtype: torch.dtype, shape: Shape, value: float) -> None:
+    points = Points(torch.full(shape, value, dtype=dtype), Norm.EUCLIDEAN)
+    edges = checks.Inputs.draw(*shape[:2], "cpu").dense
+    means, totals = kernels.edge_means_and_totals(points, edges, radii=True, backend="cpu")
+    assert len(means) == len(edges) + shape[1]
+    assert not means.any()
+    assert not totals.any()
+
+
 @few_or_many
 def test_expanded_weight(shape: Shape) -> None:
     checks.check_expanded_weight(shape, Norm.EUCLIDEAN, torch.float64, *CPU)

@@ -16,7 +16,7 @@ from graphsnd.behavior.points import Norm
 from graphsnd.kernels.autograd import CODES, Differentiable, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import FOUR, LANES, SPAN
-from graphsnd.kernels.reference import HOMOGENEOUS, scale_of
+from graphsnd.kernels.reference import HOMOGENEOUS, add_star, scale_of
 from graphsnd.kernels.threads import map_threads, run_threads, split_range
 from graphsnd.sums import add_last
 
@@ -25,13 +25,13 @@ Rows = tuple[Array, Array]  # rows of edges and their second agents, see `loops.
 
 # Lanes of agents are faster for fewer observations than SCARCE; for more features than NARROW if these times the agents
 # are WIDE; for gradients of LARGE teams: timed for 10 to 2,000 agents and 4 to 128 features.
-SCARCE, NARROW, WIDE, LARGE = 12, 12, 6400, 100
+SCARCE, NARROW, WIDE, LARGE = 3 * LANES // 4, 12, 6400, 100
 # Bytes to put side by side at a time. From 32 MB on malloc asks the system for memory, whose new pages cost more than
 # the copy.
 COPY = 1 << 24
-# Second agents of a stretch of edges: as many as fit a first-level cache, but so many that first agents are not loaded
-# for a single edge.
-NEAR, FEWEST = 1 << 15, 32
+# Bytes of second agents that are met at a time: they fit any first-level cache. Sparse edges meet at least FEWEST of
+# them, or first agents would be loaded for a single edge. All of MANY times as many fit a second-level cache.
+NEAR, FEWEST, MANY = 24 << 10, 64, 16
 # Parts of a sum over observations: enough for eight threads, more where adding them up costs nothing beside them.
 SHARES, LONG = 8, 512
 NONE = np.zeros(0)
@@ -43,7 +43,7 @@ class Numba:
     def pair_totals(self, parts: Parts, norm: Norm, single: bool, count: int, dtype: Dtype) -> Tensor:
         (o, n), features = parts[0].shape[:2], sum(part.shape[2] for part in parts)
         if not _wide(norm, o, features > NARROW and n * features >= WIDE):
-            return add_up(_visit(parts, norm, _all_pairs(n, _near(parts)))[1] / count, dtype)
+            return add_up(_visit(parts, norm, _all_pairs(parts))[1] / count, dtype)
         copies = min(o // LANES, sum(part.nbytes for part in parts) // COPY) if len(parts) > 1 else 1
         if copies > 1:
             shares = zip(*(part.tensor_split(copies) for part in parts), strict=True)
@@ -59,36 +59,45 @@ class Numba:
             totals = _along_agents(loops.euclidean_slopes, x, 1e-3, slopes.numpy())
             return add_up(totals / count, dtype), slopes.div_(count).split([part.shape[2] for part in parts], dim=-1)
         share = torch.full((o,), 1 / count, dtype=torch.float64)
-        totals, pulls = _slopes(parts, norm, _all_pairs(n, _near(parts)), None, share)
+        totals, pulls = _slopes(parts, norm, _all_pairs(parts), None, share)
         return add_up(totals / count, dtype), pulls
 
     def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:
         n = x.shape[1]
-        upper = _visit((x,), norm, _all_pairs(n, _near((x,))), weight=weight, size=n**2)[0].view(n, n)
+        upper = _visit((x,), norm, _all_pairs((x,)), weight=weight, size=n**2)[0].view(n, n)
         return upper + upper.T
 
     def pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:
-        return _slopes((x,), norm, _all_pairs(x.shape[1], _near((x,))), grad.reshape(-1), weight)[1][0]
+        return _slopes((x,), norm, _all_pairs((x,)), grad.reshape(-1), weight)[1][0]
 
     def edge_means(self, x: Tensor, norm: Norm, edges: Tensor) -> Tensor:
-        return self.edge_means_and_totals((x,), norm, edges, None, ordered=False)[0]
+        return self.edge_means_and_totals((x,), norm, edges, None, ordered=False, radii=False)[0]
 
     def edge_totals(self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool) -> Tensor:
         if _few(parts, edges):
-            return self.edge_means_and_totals(parts, norm, edges, coefficient, ordered)[1]
+            return self.edge_means_and_totals(parts, norm, edges, coefficient, ordered, radii=False)[1]
         rows, order = _group(edges, parts)
         return _visit(parts, norm, rows, _pick(coefficient, order))[1]
 
     def edge_means_and_totals(
-        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
+        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool, radii: bool
     ) -> tuple[Tensor, Tensor]:
-        o = parts[0].shape[0]
-        if _few(parts, edges):
+        (o, n), m = parts[0].shape[:2], len(edges)
+        if _few(parts, edges, n * radii):
+            parts, edges, coefficient = add_star(parts, edges, coefficient) if radii else (parts, edges, coefficient)
             own = self.observation_edges(side_by_side(parts), norm, edges.expand(o, -1, -1))
-            return own.mean(dim=0), add_last(own) if coefficient is None else own @ coefficient.double()
-        rows, order = _group(edges, parts)
-        sums, totals = _visit(parts, norm, rows, _pick(coefficient, order), size=len(edges))
-        return (sums if order is None else torch.empty_like(sums).index_copy_(0, order, sums)) / o, totals
+            totals = add_last(own) if coefficient is None else own @ coefficient.double()
+            return own.mean(dim=0).roll(-n * radii), totals
+        (rows, second), order = _group(edges, parts)
+        coefficient = _pick(coefficient, order)
+        if radii:
+            rows = np.append(rows, [[n, m, m + n, 0]], axis=0)
+            second = np.append(second, np.arange(n, dtype=second.dtype))
+            coefficient = torch.cat([torch.ones(m) if coefficient is None else coefficient, torch.zeros(n)])
+        sums, totals = _visit(parts, norm, (rows, second), coefficient, size=m + n * radii, mean=radii)
+        if order is not None:
+            sums[order] = sums[:m].clone()
+        return sums / o, totals
 
     def edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
         if _few((x,), edges):
@@ -125,21 +134,26 @@ def _wide(norm: Norm, observations: int, large: bool) -> bool:
     return norm is Norm.EUCLIDEAN and (large or observations < SCARCE)
 
 
-def _few(parts: Parts, edges: Tensor) -> bool:
-    """Return whether single distances take less time than transposing the points: 3 ns each, compared with 18."""
+def _few(parts: Parts, edges: Tensor, more: int = 0) -> bool:
+    """Return whether single distances take less time than putting all agents of several observations side by side."""
     o, n = parts[0].shape[:2]
-    return o * edges.shape[0] < 6 * n * -(-o // LANES)
+    blocks = -(-o // LANES)
+    return (o - blocks) * (len(edges) + more) < 3 * n * blocks
 
 
-def _near(parts: Parts) -> int:
-    """Return how many second agents a stretch of edges shall touch."""
+def _near(parts: Parts, least: int) -> int:
+    """Return how many second agents, at least, edges meet at a time."""
     n, features = parts[0].shape[1], sum(part.shape[2] for part in parts)
-    return max(NEAR // (-(-features // 4) * FOUR * parts[0].element_size()), FEWEST, n // FEWEST)
+    return max(NEAR // (-(-features // 4) * FOUR * parts[0].element_size()), least, n // 64)
+
+
+def _all_pairs(parts: Parts) -> Rows:
+    """Return all pairs as rows; pair (i, j) is number ``i n + j``."""
+    return _list_pairs(parts[0].shape[1], _near(parts, 8))
 
 
 @lru_cache(maxsize=2)
-def _all_pairs(n: int, near: int) -> Rows:
-    """Return all pairs as rows, in stretches of ``near`` second agents; pair (i, j) is number ``i n + j``."""
+def _list_pairs(n: int, near: int) -> Rows:
     stretch, i = np.divmod(np.arange(-(-n // near) * n), n)
     begin, end = np.maximum(i + 1, stretch * near), np.minimum((stretch + 1) * near, n)
     return np.stack([i, begin, end, i * n], axis=1)[begin < end], np.arange(n, dtype=np.int32)
@@ -147,12 +161,12 @@ def _all_pairs(n: int, near: int) -> Rows:
 
 def _group(edges: Tensor, parts: Parts) -> tuple[Rows, Tensor | None]:
     """Return edges as rows, and the order in which these have them; None for their own."""
-    (i, j), near, order = edges.numpy().T, _near(parts), None
-    if parts[0].shape[1] > 4 * near:
+    (i, j), near, order = edges.numpy().T, _near(parts, FEWEST), None
+    if parts[0].shape[1] > MANY * near:
         order = np.argsort((j // near).astype(np.uint8), kind="stable")  # sorts bytes by counting
         i, j = i[order], j[order]
     starts = np.flatnonzero(np.diff(i, prepend=-1))
-    rows = np.stack([i[starts], starts, np.append(starts[1:], len(i)), np.zeros_like(starts)], axis=1)
+    rows = np.stack([i[starts], starts, np.append(starts, len(i))[1:], np.zeros_like(starts)], axis=1)
     return (rows, j.astype(np.int32)), None if order is None else torch.from_numpy(order)
 
 
@@ -161,7 +175,13 @@ def _pick(values: Tensor | None, order: Tensor | None) -> Tensor | None:
 
 
 def _visit(
-    parts: Parts, norm: Norm, rows: Rows, coefficient: Tensor | None = None, weight: Tensor | None = None, size: int = 0
+    parts: Parts,
+    norm: Norm,
+    rows: Rows,
+    coefficient: Tensor | None = None,
+    weight: Tensor | None = None,
+    size: int = 0,
+    mean: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Return sums over observations, weighted, along the first ``size`` edges, and over edges at each observation."""
     (x, z), code, o = _both(parts), CODES[norm], parts[0].shape[0]
@@ -175,17 +195,16 @@ def _visit(
 
         def part(i: int, j: int) -> Array:
             sums = np.zeros(size)
-            loops.visit(code, x, z, inverse, *rows, c, w, i, j, sums, out)
+            loops.visit(code, x, z, inverse, *rows, c, w, mean, i, j, sums, out)
             return sums
 
         return torch.from_numpy(reduce(operator.iadd, map_threads(part, shares))), torch.from_numpy(out)
 
     def good(sums: Tensor, totals: Tensor) -> bool:
-        terms = int((rows[0][:, 2] - rows[0][:, 1]).sum())
         if size == 0:
-            return _moderate(totals.abs(), 1e-9 * terms * float(np.abs(c).max(initial=0) or 1))
+            return _moderate(totals.abs(), 1e-9 * _terms(rows, c))
         # Of the mean distance, in which no coefficient hides the size of the distances.
-        return _moderate(add_last(totals if coefficient is None else sums) / o, 1e-3 * terms)
+        return _moderate(add_last(totals if coefficient is None else sums) / o, 1e-3 * _terms(rows, NONE))
 
     sums, totals = _in_range(run, parts, norm, good)
     return sums, totals
@@ -206,8 +225,12 @@ def _slopes(
         )
         return (torch.from_numpy(out),)
 
-    # Slopes do not change with the scale, but those of the closest pairs are lost before the sum shows it.
-    (totals,) = _in_range(run, parts, norm, lambda totals: not len(c) and _moderate(totals, 1e-3 * len(rows[1]) ** 2))
+    def good(totals: Tensor) -> bool:
+        return _moderate(totals, 1e-3 * _terms(rows, c))
+
+    # Slopes do not change with the scale, but those of the closest pairs are lost before the sum shows it. A sum with
+    # coefficients of both signs shows nothing.
+    (totals,) = _in_range(run, parts, norm, None if (c < 0).any() else good)
     return totals * peak, tuple(map(torch.from_numpy, pulls))[: len(parts)]
 
 
@@ -234,17 +257,24 @@ def _own_shares(run: Callable[[int, int, slice], None], observations: int, start
 
 
 def _in_range(
-    run: Callable[[Any], tuple[Tensor, ...]], parts: Parts, norm: Norm, good: Callable[..., bool]
+    run: Callable[[Any], tuple[Tensor, ...]], parts: Parts, norm: Norm, good: Callable[..., bool] | None
 ) -> tuple[Tensor, ...]:
     """Return sums of distances, scaled only if their size shows that squares over- or underflowed without it.
 
-    Looking for the largest value first would cost as much as the kernel itself on small teams.
+    Looking for the largest value first would cost as much as the kernel itself on small teams. It comes first where
+    the sums show nothing, and ``good`` is None.
     """
-    results = run(parts[0].new_ones(()).numpy()[()])
-    if norm not in HOMOGENEOUS or good(*results):
-        return results
+    if good is not None or norm not in HOMOGENEOUS:
+        results = run(parts[0].new_ones(()).numpy()[()])
+        if norm not in HOMOGENEOUS or good is None or good(*results):
+            return results
     scale = scale_of(side_by_side(parts), norm)
     return tuple(result * scale for result in run(_inverse(scale)))
+
+
+def _terms(rows: Rows, coefficient: Array) -> float:
+    """Return the number of edges, or the sum of the absolute coefficients."""
+    return float(np.abs(coefficient).sum() if len(coefficient) else (rows[0][:, 2] - rows[0][:, 1]).sum())
 
 
 def _moderate(sums: Tensor, least: float) -> bool:

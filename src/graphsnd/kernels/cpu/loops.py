@@ -1,10 +1,10 @@
 """The compiled loops of the CPU backend.
 
-Most of them keep 16 observations side by side, ``block[agent, feature, lane]``: an edge is then a few loads of whole
-cache lines, and its distances at 16 observations are one value of :class:`Lanes`, which never leaves the registers.
-Loops over single numbers, which LLVM would have to turn into these by itself, took two to five times as long: it turned
-them into nothing as soon as they had two sums, or single and double precision, in them. Features are padded to
-multiples of four with zeros, so one compiled function serves every number of them.
+Most of them keep 16 or 32 observations side by side, ``block[agent, feature, lane]``: an edge is then a few loads of
+whole cache lines, and its distances at these observations are one value of :class:`Lanes`, which never leaves the
+registers. Loops over single numbers, which LLVM has to turn into vectors by itself, took two to five times as long,
+because it often did not: not where their number is small and known, nor where they mix single and double precision.
+Features are padded to multiples of four with zeros, so one compiled function serves every number of them.
 
 Euclidean distances of many features have loops of their own, where up to 512 agents are the lanes:
 ``euclidean_totals``. Edges that each observation has for itself are loops over single numbers, ``own``.
@@ -20,14 +20,17 @@ import operator
 import numba
 import numpy as np
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
-LANES = 16  # observations
+# Observations: two registers of single precision. Four would not leave room for the features of an agent.
+LANES = 32 if get_host_cpu_features().get("avx512f") else 16
 FOUR = 4 * LANES  # numbers of an agent that are worked on together
 LINE = 64  # bytes of a cache line, at which blocks begin
 SPAN = 512  # agents side by side, where they are the lanes
+TILE = 16  # whose multiples loops over them take: no more than there are unused places in a ROW
 ROW = SPAN + 16  # between their features: at a power of two these would compete for lines of the cache
 GROUP = 8  # agents that meet a span
 EUCLIDEAN = 0  # any other norm is half L1
@@ -63,7 +66,7 @@ def _define_operator(symbol, instruction):
 
     @lower_builtin(symbol, Lanes, Lanes)
     def _lower(context, builder, sig, args):
-        return getattr(builder, instruction)(*args, flags=FLAGS)
+        return getattr(builder, instruction)(*args, flags=("contract",))  # in the order in which they are written
 
 
 _define_operator(operator.add, "fadd")
@@ -159,13 +162,15 @@ def absolute(typing, lanes):
 
 
 @intrinsic
-def double(typing, lanes):
-    """The same numbers in double precision."""
+def convert(typing, lanes, number):
+    """The same numbers in the precision of ``number``."""
+    change = {(32, 64): "fpext", (64, 32): "fptrunc"}.get((lanes.dtype.bitwidth, number.bitwidth))
 
     def generate(context, builder, sig, args):
-        return builder.fpext(args[0], context.get_value_type(sig.return_type)) if lanes != sig.return_type else args[0]
+        kind = context.get_value_type(sig.return_type)
+        return getattr(builder, change)(args[0], kind) if change else args[0]
 
-    return Lanes(types.float64)(lanes), generate
+    return Lanes(number)(lanes, number), generate
 
 
 @intrinsic
@@ -217,9 +222,9 @@ def summed(norm, block, x, a, b, size):
 
 @inlined
 def new_block(x, z):
-    """Room for LANES observations, its first place in a line of the cache, and the places of one agent."""
+    """Room for LANES observations and a mean agent, its first place in a cache line, and the size of an agent."""
     size = -(-(x.shape[2] + z.shape[2]) // 4) * FOUR
-    block = np.zeros(x.shape[1] * size + LINE, x.dtype)
+    block = np.zeros((x.shape[1] + 1) * size + LINE, x.dtype)
     return block, -block.ctypes.data % LINE // block.itemsize, size
 
 
@@ -251,12 +256,24 @@ def store(block, at, size, start, count, factor, x):
 
 
 @jit
-def visit(norm, x, z, inverse, rows, second, coefficient, weight, first, last, sums, out):
+def add_mean(block, at, size, agents):
+    """Put the mean agent behind the others; that of equal agents is equal to them."""
+    number = block.dtype.type(0)
+    for f in range(at, at + size, LANES):
+        first, s = convert(take(block, f), 0.0), spread(0.0)
+        for i in range(1, agents):
+            s += convert(take(block, f + i * size), 0.0) - first
+        put(block, f + agents * size, convert(first + s / spread(float(agents)), number))
+
+
+@jit
+def visit(norm, x, z, inverse, rows, second, coefficient, weight, mean, first, last, sums, out):
     """``out[o]``: sum over edges of distance, times coefficient if there are any.
 
     Also add to ``sums[e]`` the weighted sums over observations ``first`` to ``last``, unless it is empty. A row
     ``i, begin, end, base`` holds the edges from agent i to ``second[begin:end]``. Edge k among these has coefficient
-    and sum number ``base + k``. ``x`` has the first features and ``z`` the others.
+    and sum number ``base + k``. ``x`` has the first features and ``z`` the others. The agent after the last one is the
+    mean of all, if ``mean``.
     """
     block, at, size = new_block(x, z)
     lanes, half = np.empty(LANES), spread(x.dtype.type(0.5))
@@ -264,6 +281,8 @@ def visit(norm, x, z, inverse, rows, second, coefficient, weight, first, last, s
         count = min(LANES, last - o)
         load(x, o, count, inverse, block, at, size)
         load(z, o, count, inverse, block, at + x.shape[2] * LANES, size)
+        if mean:
+            add_mean(block, at, size, x.shape[1])
         for q in range(LANES):
             lanes[q] = weight[o + q] if q < count else 0
         w, own = take(lanes, 0), spread(0.0)
@@ -273,7 +292,7 @@ def visit(norm, x, z, inverse, rows, second, coefficient, weight, first, last, s
             for k in range(rows[r, 1], rows[r, 2]):
                 d = summed(norm, block, mine, a, at + second[k] * size, size)
                 d = root(d) if norm == EUCLIDEAN else d * half
-                wide = double(d)
+                wide = convert(d, 0.0)
                 if coefficient.shape[0] > 0:
                     own += wide * spread(coefficient[base + k])
                 else:
@@ -306,7 +325,7 @@ def slopes(norm, x, z, inverse, rows, second, coefficient, factor, first, last, 
                     c = spread(x.dtype.type(coefficient[base + k]))
                 # What is below the smallest normal number may have no reciprocal root.
                 pull = unless_below(c / root(d), d, least) if norm == EUCLIDEAN else c * half
-                own += double(d * pull)
+                own += convert(d * pull, 0.0)
                 for f in range(0, size, LANES):
                     t = take(block, a + f) - take(block, b + f)
                     if norm != EUCLIDEAN:
@@ -372,7 +391,7 @@ def euclidean_totals(x, inverse, strips, first, last, out):
             w[p, :count] = 1
             for i in range(begin, p * SPAN + count, step):
                 lane, rows = max(0, i - p * SPAN), min(GROUP, n - i)
-                size = count - lane + -(count - lane) % LANES
+                size = count - lane + -(count - lane) % TILE
                 group_squares(y[i // SPAN, i % SPAN :], rows, y[p, lane:], size, r)
                 for q in range(0, rows, 2):
                     # Each pair counts once; the second agent of two is at distance 0 from itself.
@@ -399,7 +418,7 @@ def euclidean_slopes(x, inverse, strips, first, last, out, gradient):
             pull[:] = 0
             for p in range(y.shape[0]):
                 count, v = min(SPAN, n - p * SPAN), y[p]
-                size = count + -count % LANES
+                size = count + -count % TILE
                 w[p, :count] = 1
                 ones = w[p, :size]
                 if features <= 4:

@@ -14,7 +14,7 @@ from graphsnd.kernels.autograd import CODES, Differentiable, Dtype, Parts, add_u
 from graphsnd.kernels.gpu import edges as edge_kernels
 from graphsnd.kernels.gpu import slopes as slope_kernels
 from graphsnd.kernels.gpu import tiles
-from graphsnd.kernels.reference import scale_of
+from graphsnd.kernels.reference import add_star, scale_of
 
 SMALL_TEAM = 32  # agents that fit one tile together
 PROGRAMS = 2048  # enough to fill any GPU several times over
@@ -158,9 +158,12 @@ class Triton:
         return totals if peak is None else totals * peak
 
     def edge_means_and_totals(
-        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
+        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool, radii: bool
     ) -> tuple[Tensor, Tensor]:
-        means = self.edge_means(side_by_side(parts), norm, edges)
+        n = parts[0].shape[1] * radii
+        if radii:
+            parts, edges, coefficient = add_star(parts, edges, coefficient)
+        means = self.edge_means(side_by_side(parts), norm, edges).roll(-n)
         return means, self.edge_totals(parts, norm, edges, coefficient, ordered)
 
     def edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
