@@ -175,7 +175,7 @@ def measure_edges(points: Points, edges: Tensor, *, backend: str = "auto") -> tu
     means, radii = means.split([len(edges), points.agents])
     bound = float(radii.topk(2).values.sum())
     if points.norm in (Norm.SQRT_JS, Norm.BURES):
-        agents = torch.arange(points.agents, device=edges.device)
+        agents = torch.arange(points.agents, device=radii.device)
         star = torch.stack([torch.full_like(agents, int(radii.argmin())), agents], dim=1)
         nearest = kernels.edge_means(points.detach(), star, backend=backend)
         bound = min(bound, float(nearest.topk(2).values.sum()))

@@ -85,11 +85,12 @@ def graph_snd(
     check_graph(graph, getattr(graph, "n", 0))  # that it is one
     shards = make_shards("graph_snd", behavior, distance, shard, group, graph=fingerprint(graph))
     check_graph(graph, shards.agents)
-    edges = graph.edges.to(shards.like.values.device)
-    weights, whole = normalised_weights(graph, edges.device)
+    weights, whole = normalised_weights(graph, shards.like.values.device)
     # Without weight all sums are 0.
     return _mean(
-        shards, lambda points: total(kernels.edge_totals(points, edges, weights, ordered=True)), float(whole) or 1.0
+        shards,
+        lambda points: total(kernels.edge_totals(points, graph.edges, weights, ordered=True)),
+        float(whole) or 1.0,
     )
 
 

@@ -120,8 +120,8 @@ class SndAccumulator:
         if self.graph is None:
             totals = kernels.pair_totals(points)
             return total(totals)[None], totals / math.comb(self.agents, 2)
-        edges = self.graph.edges.to(points.parts[0].device)
-        weights, whole = normalised_weights(self.graph, edges.device)
+        edges = self.graph.edges
+        weights, whole = normalised_weights(self.graph, points.parts[0].device)
         radii = self.graph.estimates_snd
         if radii:
             check_metric(points)

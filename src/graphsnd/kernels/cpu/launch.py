@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior.points import Norm
+from graphsnd.kept import keep
 from graphsnd.kernels.autograd import CODES, Differentiable, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import FOUR, LANES, SPAN
@@ -161,8 +162,13 @@ def _list_pairs(n: int, near: int) -> Rows:
 
 def _group(edges: Tensor, parts: Parts) -> tuple[Rows, Tensor | None]:
     """Return edges as rows, and the order in which these have them; None for their own."""
-    (i, j), near, order = edges.numpy().T, _near(parts, FEWEST), None
-    if parts[0].shape[1] > MANY * near:
+    near = _near(parts, FEWEST) if parts[0].shape[1] > MANY * _near(parts, FEWEST) else 0
+    return keep(edges, near, lambda: _make_rows(edges, near))
+
+
+def _make_rows(edges: Tensor, near: int) -> tuple[Rows, Tensor | None]:
+    (i, j), order = edges.numpy().T, None
+    if near:
         order = np.argsort((j // near).astype(np.uint8), kind="stable")  # sorts bytes by counting
         i, j = i[order], j[order]
     starts = np.flatnonzero(np.diff(i, prepend=-1))
