@@ -19,7 +19,7 @@ from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import FOUR, LANES, SPAN
 from graphsnd.kernels.reference import HOMOGENEOUS, add_star, scale_of
 from graphsnd.kernels.threads import map_threads, run_threads, split_range
-from graphsnd.sums import add_last
+from graphsnd.sums import add_last, total
 
 Array = npt.NDArray[Any]
 Rows = tuple[Array, Array]  # rows of edges and their second agents, see `loops.visit`
@@ -108,14 +108,19 @@ class Numba:
         return _slopes((x,), norm, rows, _pick(grad, order), weight)[1][0]
 
     def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None = None) -> Tensor:
-        a, code, inverse = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm))
-        e, out = edges.numpy(), np.empty(edges.shape[:2])
+        a, code, e, out = _array(x), CODES[norm], edges.numpy(), np.empty(edges.shape[:2])
 
-        def run(i: int, j: int, part: slice) -> None:
-            loops.own(code, a, inverse, e[:, part], i, j, out[:, part])
+        def run(inverse: Any) -> tuple[Tensor]:
+            def some(i: int, j: int, part: slice) -> None:
+                loops.own(code, a, inverse, e[:, part], i, j, out[:, part])
 
-        _own_shares(run, x.shape[0], starts)
-        return torch.from_numpy(out) * scale
+            _own_shares(some, x.shape[0], starts)
+            return (torch.from_numpy(out),)
+
+        def good(own: Tensor) -> bool:
+            return _moderate(total(own), 1e-3 * out.size)
+
+        return _in_range(run, (x,), norm, good)[0]
 
     def observation_edges_backward(
         self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None, grad: Tensor
