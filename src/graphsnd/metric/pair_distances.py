@@ -126,7 +126,7 @@ def embed_on(
 
 def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> Tensor:
     """d(i, j) along the edges of points that are already embedded: ``[m]``, float64."""
-    return kernels.edge_means(points, graph.edges.to(points.values.device), backend=backend)
+    return kernels.edge_means(points, graph.edges, backend=backend)
 
 
 @dataclass(frozen=True, eq=False)

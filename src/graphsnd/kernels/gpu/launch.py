@@ -6,15 +6,15 @@ import torch
 import triton
 from torch import Tensor
 from torch.cuda import is_current_stream_capturing
-from torch.utils.weak import WeakTensorKeyDictionary
 from triton.runtime import driver
 
 from graphsnd.behavior.points import Norm
+from graphsnd.kept import keep
 from graphsnd.kernels.autograd import CODES, Differentiable, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.gpu import edges as edge_kernels
 from graphsnd.kernels.gpu import slopes as slope_kernels
 from graphsnd.kernels.gpu import tiles
-from graphsnd.kernels.reference import scale_of
+from graphsnd.kernels.reference import add_star, scale_of
 
 SMALL_TEAM = 32  # agents that fit one tile together
 PROGRAMS = 2048  # enough to fill any GPU several times over
@@ -134,7 +134,8 @@ class Triton:
         share, batch = (4, 4 * WARPS) if dense else (1, 16 * WARPS)  # few edges for four to share an agent
         step = max(1, TRANSPOSED // (n * f * LANES)) * LANES
         first_rows = _turn_lanes(x[:step], jump, f, fx)  # runs while the launches of the edges' order are on their way
-        first, second, place = _grouped(edges, ordered, n, near, share, batch)
+        sizes = n, near, share, batch
+        first, second, place = keep(edges, sizes, lambda: group_edges(edges, ordered, *sizes))
         weight, peak = first_rows, None
         if coefficient is not None:
             # The kernel tells from the size of the sums whether squares stayed in range, so weights are at most 1.
@@ -158,9 +159,12 @@ class Triton:
         return totals if peak is None else totals * peak
 
     def edge_means_and_totals(
-        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
+        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool, radii: bool
     ) -> tuple[Tensor, Tensor]:
-        means = self.edge_means(side_by_side(parts), norm, edges)
+        n = parts[0].shape[1] * radii
+        if radii:
+            parts, edges, coefficient = add_star(parts, edges, coefficient)
+        means = self.edge_means(side_by_side(parts), norm, edges).roll(-n)
         return means, self.edge_totals(parts, norm, edges, coefficient, ordered)
 
     def edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
@@ -304,21 +308,6 @@ def group_edges(
         edges, begin, length, after, first, second, place, m, n, *strides, near, share, 512
     )
     return first, second, place if ordered else torch.empty_like(place).scatter_(0, order, place)
-
-
-_GROUPS = WeakTensorKeyDictionary()  # a graph that is measured again need not be ordered again
-
-
-def _grouped(edges: Tensor, ordered: bool, *key: int) -> tuple[Tensor, Tensor, Tensor]:
-    if edges.is_inference():  # such a tensor does not count its changes
-        return group_edges(edges, ordered, *key)
-    version, known = _GROUPS.get(edges, (None, {}))
-    if version != edges._version:  # new, or written to since, which makes it another graph
-        known = {}
-        _GROUPS[edges] = (edges._version, known)
-    if key not in known:
-        known[key] = group_edges(edges, ordered, *key)
-    return known[key]
 
 
 def _edge_backward(x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
