@@ -7,7 +7,7 @@ import torch
 
 import graphsnd as gs
 from paper import propositions
-from paper.propositions import RootCounter, automorphisms, random_team, symmetric_graphs
+from paper.propositions import DistanceCounter, automorphisms, random_team, symmetric_graphs
 
 
 def test_orders_of_automorphism_groups() -> None:
@@ -32,6 +32,6 @@ def test_a_wrong_sign_or_zero_is_found(wrong: float, monkeypatch: pytest.MonkeyP
 
 def test_distances_are_really_counted() -> None:
     team = random_team(7, torch.Generator().manual_seed(1))
-    with RootCounter() as roots:
+    with DistanceCounter() as roots:
         gs.pairwise(team, backend="reference")
     assert roots.count == propositions.OBSERVATIONS * 49  # the plain matrix takes every pair twice, and the diagonal

@@ -116,7 +116,7 @@ class Sliced(Distance):
     Example:
         >>> import torch, graphsnd as gs
         >>> team = gs.Samples(torch.tensor([[[[0.0], [1.0]], [[1.0], [0.0]], [[8.0], [9.0]]]]))  # 3 agents, 2 samples
-        >>> gs.pairwise(team, gs.Sliced())[0]
+        >>> gs.pairwise(team, gs.Sliced())[0].round(decimals=5)
         tensor([0., 0., 8.])
     """
 
