@@ -290,6 +290,10 @@ def check_means_and_totals(
         assert_close(totals, loop @ weights, rtol)
         assert_close(means, kernels.edge_means(points, inputs.dense, backend=backend).detach(), rtol)
         assert_close(totals, kernels.edge_totals(points, inputs.dense, coefficient, backend=backend).detach(), rtol)
+        radii = PAIR_FUNCTIONS[norm](exact.values / scale, exact.values.mean(dim=1, keepdim=True) / scale) * scale
+        joined, same = kernels.edge_means_and_totals(points, inputs.dense, coefficient, radii=True, backend=backend)
+        assert_close(joined, torch.cat([loop, radii], dim=1).mean(dim=0), rtol)
+        assert_close(same, loop @ weights, rtol)
 
 
 def check_no_edges(device: str, monkeypatch: pytest.MonkeyPatch) -> None:

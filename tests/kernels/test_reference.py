@@ -93,6 +93,29 @@ def test_no_edges_are_an_empty_sum_that_can_be_differentiated(norm: Norm) -> Non
     assert not values.grad.any()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_torch_s_own_distances_are_the_formula_s(dtype: torch.dtype) -> None:
+    x, y = (torch.randn(3, rows, 5, generator=torch.Generator().manual_seed(rows)).to(dtype) for rows in (30, 40))
+    y[:, 7], y[:, 9] = x[:, 3], x[:, 3] * (1 + 1e-6)
+    expected = euclidean(x.double().unsqueeze(2), y.double().unsqueeze(1))
+    found = reference.across(Norm.EUCLIDEAN, x, y)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5 if dtype == torch.float32 else 1e-12, atol=0)
+    assert not found[:, 3, 7].any()
+
+
+def test_euclidean_totals_have_second_derivatives_and_those_of_the_forward_mode() -> None:
+    values = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+    def totals(v: torch.Tensor) -> torch.Tensor:
+        return reference.pair_totals(Points(v, Norm.EUCLIDEAN))
+
+    assert torch.autograd.gradgradcheck(totals, (values.clone().requires_grad_(),))
+    direction = torch.ones_like(values).cumsum(1).square()
+    _, along = torch.func.jvp(totals, (values,), (direction,))
+    slopes = torch.autograd.functional.jacobian(totals, values)
+    torch.testing.assert_close(along, (slopes * direction).sum(dim=(1, 2, 3)))
+
+
 def test_float32_is_summed_in_float64() -> None:
     # 2^24 + 1 is the first integer float32 cannot hold: one pair in 2^24 observations would be lost.
     values = torch.zeros(3, 2, 1)

@@ -8,6 +8,8 @@ from functools import cached_property
 
 import torch
 
+COPIED = 1 << 20  # numbers in a copy of double precision
+
 
 class Norm(Enum):
     """Norm of the difference of two rows of features.
@@ -94,9 +96,7 @@ class Points:
         A point of the same metric space for every norm here: means of probability vectors are probability
         vectors, means of positive semi-definite square roots are positive semi-definite.
         """
-        # The mean of float32 values near the largest float overflows as a sum; float64 does not.
-        mean = self.values.to(torch.float64).mean(dim=1, keepdim=True)
-        return self.replace(mean.to(self.values.dtype))
+        return self.replace(tuple(map(mean_agent, self.parts)))
 
     def metric(self) -> Points:
         """Return points under a metric that no distance exceeds; itself, unless the distance is a corrected one."""
@@ -125,6 +125,15 @@ class Points:
             (block.weight, Points(part.contiguous(), block.norm, self.dtype))
             for block, part in zip(self.blocks, parts, strict=True)
         ]
+
+
+def mean_agent(values: torch.Tensor) -> torch.Tensor:
+    """Return the mean over agents: ``[observations, agents, features]`` to ``[observations, 1, features]``."""
+    # The mean of float32 values near the largest float overflows as a sum; float64 does not. A copy of all values would
+    # take longer to get memory for than to add up.
+    rows = max(1, COPIED // (values.shape[1] * values.shape[2]))
+    means = [part.double().mean(dim=1, keepdim=True) for part in values.split(rows)]
+    return torch.cat(means).to(values.dtype)
 
 
 def flatten(tensor: torch.Tensor) -> torch.Tensor:

@@ -168,21 +168,16 @@ def points_diameter(points: Points) -> float:
 def measure_edges(points: Points, edges: Tensor, *, backend: str = "auto") -> tuple[Tensor, Tensor, float]:
     """Return :func:`graphsnd.kernels.edge_means_and_totals` of a graph's edges, and a bound on all mean distances.
 
-    The distances to the mean agent, which the bound needs, are measured in the same visit: it takes the place before
-    all agents, so edges stay sorted, and has coefficient 0.
+    The distances to the mean agent, which the bound needs, are measured in the same visit.
     """
     check_metric(points)
-    agents = torch.arange(1, points.agents + 1, device=edges.device)
-    with_center = points.replace(torch.cat([points.center().values, points.values], dim=1).detach())
-    joined = torch.cat([torch.stack([torch.zeros_like(agents), agents], dim=1), edges + 1])
-    coefficient = torch.ones(len(joined), dtype=torch.float64, device=edges.device)
-    coefficient[: len(agents)] = 0
-    means, totals = kernels.edge_means_and_totals(with_center, joined, coefficient, ordered=True, backend=backend)
-    radii, means = means.split([len(agents), len(edges)])
+    means, totals = kernels.edge_means_and_totals(points, edges, ordered=True, radii=True, backend=backend)
+    means, radii = means.split([len(edges), points.agents])
     bound = float(radii.topk(2).values.sum())
     if points.norm in (Norm.SQRT_JS, Norm.BURES):
-        star = torch.stack([torch.full_like(agents, int(radii.argmin()) + 1), agents], dim=1)
-        nearest = kernels.edge_means(with_center, star, backend=backend)
+        agents = torch.arange(points.agents, device=radii.device)
+        star = torch.stack([torch.full_like(agents, int(radii.argmin())), agents], dim=1)
+        nearest = kernels.edge_means(points.detach(), star, backend=backend)
         bound = min(bound, float(nearest.topk(2).values.sum()))
     # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
     return means, totals, bound * (1 + 16 * torch.finfo(points.result_dtype).eps)

@@ -85,10 +85,13 @@ def graph_snd(
     check_graph(graph, getattr(graph, "n", 0))  # that it is one
     shards = make_shards("graph_snd", behavior, distance, shard, group, graph=fingerprint(graph))
     check_graph(graph, shards.agents)
-    edges = graph.edges.to(shards.like.values.device)
-    weights, weight_sum = normalised_weights(graph, edges.device)
-    divisor = float(weight_sum) or 1.0  # without weight all sums are 0
-    return _mean(shards, lambda points: total(kernels.edge_totals(points, edges, weights, ordered=True)), divisor)
+    weights, weight_sum = normalised_weights(graph, shards.like.values.device)
+    # Without weight all sums are 0.
+    return _mean(
+        shards,
+        lambda points: total(kernels.edge_totals(points, graph.edges, weights, ordered=True)),
+        float(weight_sum) or 1.0,
+    )
 
 
 def accumulate(

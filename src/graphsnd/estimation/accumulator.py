@@ -20,9 +20,7 @@ from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_in
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import ObservationError, PairError, cluster_error, make_estimate, random_graph_error
 from graphsnd.graphs import Graph
-from graphsnd.graphs.edges import on_device
 from graphsnd.graphs.graph import check_graph, normalised_weights, ratio, weighted_mean
-from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.sums import total
 
 TENSORS = ("sums", "ids", "sizes", "own")  # of a state
@@ -117,11 +115,13 @@ class SndAccumulator:
         if self.graph is None:
             totals = kernels.pair_totals(points)
             return total(totals)[None], totals / math.comb(self.agents, 2)
-        edges = on_device(self.graph.edges, points.parts[0].device)
-        weights, weight_sum = normalised_weights(self.graph, edges.device)
-        means, totals = kernels.edge_means_and_totals(points, edges, weights, ordered=True)
-        parts = [means, _radii(points)] if self.graph.estimates_snd else [means]
-        return points.observations * torch.cat(parts), ratio(totals, weight_sum)
+        edges = self.graph.edges
+        weights, weight_sum = normalised_weights(self.graph, points.parts[0].device)
+        radii = self.graph.estimates_snd
+        if radii:
+            check_metric(points)
+        means, totals = kernels.edge_means_and_totals(points, edges, weights, ordered=True, radii=radii)
+        return points.observations * means, ratio(totals, weight_sum)
 
     def _join(self, ids: Tensor, sizes: Tensor, own: Tensor) -> None:
         """Add clusters, some of which may be there already."""
@@ -261,12 +261,3 @@ def _check_alike(one: SndAccumulator, two: SndAccumulator) -> None:
         raise InputError("two", f"of behaviours that are {one.family}", two.family)
     if one.distance and two.distance and one.distance != two.distance:
         raise InputError("two", f"with the distance {one.distance.name}", two.distance.name)
-
-
-@sum_over_blocks
-def _radii(points: Points) -> Tensor:
-    """Return the mean distance of each agent to the mean agent, float64 ``[agents]``."""
-    check_metric(points)
-    both = points.replace(torch.cat([points.values, points.center().values], dim=1))
-    others = torch.arange(points.agents, device=points.values.device)
-    return kernels.edge_means(both, torch.stack([others, torch.full_like(others, points.agents)], dim=1))

@@ -29,7 +29,6 @@ from graphsnd.estimation.intervals import (
 from graphsnd.estimation.redrawn import CHEAP, REDRAWN_PRICE, Redrawn, Tolerance, complete_price
 from graphsnd.estimation.source import Source, as_source
 from graphsnd.graphs import Graph, MovingGraph
-from graphsnd.graphs.edges import on_device
 from graphsnd.graphs.graph import check_graph, normalised_weights, ratio
 from graphsnd.graphs.random import integer_seed
 from graphsnd.metric.pair_distances import EdgeSums, edge_sums
@@ -186,7 +185,7 @@ def _measure_on_graph(
         raise EmptyDrawError("design")
     if not graph.estimates_snd:
         return _measure_fixed(source, graph, name, confidence, groups)
-    edges, values, d_max = graph.edges.to(source.device), [], 0.0
+    edges, values, d_max = graph.edges, [], 0.0
     distances = torch.zeros(graph.m, dtype=torch.float64, device=source.device)
     for points, share in source.blocks():
         means, totals, bound = measure_edges(points, edges, backend=source.backend)
@@ -201,7 +200,7 @@ def _measure_on_graph(
 
 def _measure_fixed(source: Source, graph: Graph, name: str, confidence: float, groups: Groups) -> Estimate:
     """Measure Graph-SND on a graph that defines it."""
-    edges = on_device(graph.edges, source.device)
+    edges = graph.edges
     weights, weight_sum = normalised_weights(graph, source.device)
     totals, distances = [], torch.zeros(graph.m, dtype=torch.float64, device=source.device)
     for points, share in source.blocks():

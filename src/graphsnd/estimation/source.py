@@ -79,8 +79,9 @@ class Source:
         if self.points is not None:
             if isinstance(index, slice):
                 return self.points
-            values = self.points.values[index] if agents is None else self.points.values[index.unsqueeze(1), agents]
-            return self.points.replace(values)
+            values, index = self.points.values, index.to(self.device)
+            some = values.index_select(0, index) if agents is None else values[index.unsqueeze(1), agents]
+            return self.points.replace(some)
         assert self.team is not None
         assert self.inputs is not None
         inputs = self.inputs[index]
@@ -131,7 +132,9 @@ class Source:
         edges = template.list_edges(self.device)
         # Policies are evaluated for no other agents; points that are known are read in whole rows where most count.
         if template.size == self.agents or (self.points is not None and 2 * template.size > self.agents):
-            return kernels.observation_edges(self.select(index, None), agents[:, edges], backend=self.backend)
+            # Of these two ways to index, a CPU takes a third of the time for this one.
+            own = agents.gather(1, edges.reshape(1, -1).expand(len(agents), -1)).unflatten(1, edges.shape)
+            return kernels.observation_edges(self.select(index, None), own, backend=self.backend)
         points = self.select(index, agents)
         return kernels.observation_edges(points, edges.expand(len(index), -1, -1), backend=self.backend)
 

@@ -1,19 +1,15 @@
-"""Checks of edges, weights and degrees, and a cache of prepared edges between calls."""
+"""Checks of edges, weights and degrees."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from graphsnd.errors import InputError, check_integer, check_tensor, shape_of
 from graphsnd.graphs.pairs import from_keys, keys, repeats
 
-T = TypeVar("T")
-_KEPT = WeakTensorKeyDictionary()
 EDGE_INDEX_HINT = "For a PyG edge_index use graphs.from_edge_index(edge_index, n)."
 
 
@@ -90,25 +86,3 @@ def check_degree(n: int, degree: Any) -> int:
         fix = f"Use degree {degree + 1}, or one agent more."
         raise InputError("degree", "such that n * degree is even", f"n = {n} and degree = {degree}", fix)
     return degree
-
-
-def keep(tensor: Tensor, key: Hashable, make: Callable[[], T]) -> T:
-    """Return ``make()``, which is kept under ``key`` for as long as the tensor lives and is not written to.
-
-    What is made must not refer to the tensor, which would then live for ever.
-    """
-    # Inference tensors do not count their changes, and a trace would hold what was kept when it was made.
-    if tensor.is_inference() or torch.compiler.is_compiling():
-        return make()
-    version, known = _KEPT.get(tensor, (None, {}))
-    if version != tensor._version:
-        known = {}
-        _KEPT[tensor] = (tensor._version, known)
-    if key not in known:
-        known[key] = make()
-    return known[key]
-
-
-def on_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return edges or weights of a graph on a device, which they are sent to once."""
-    return tensor if tensor.device == device else keep(tensor, device, lambda: tensor.to(device))

@@ -23,7 +23,8 @@ from graphsnd.errors import (
     plural,
     shape_of,
 )
-from graphsnd.graphs.edges import EDGE_INDEX_HINT, check_indices, on_device, sort_edges
+from graphsnd.graphs.edges import EDGE_INDEX_HINT, check_indices, sort_edges
+from graphsnd.kept import place
 from graphsnd.sums import total
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Edges:
     def to(self: T, device: torch.device | str | int) -> T:
         """Return a copy on another device, or itself if it is there already."""
         device = check_device(device)
-        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        moved = {name: place(value, device) for name, value in vars(self).items() if isinstance(value, Tensor)}
         return self if moved["edges"] is self.edges else copy_with(self, **moved)
 
 
@@ -312,7 +313,7 @@ def normalised_weights(graph: Graph, device: torch.device) -> tuple[Tensor | Non
     """
     if graph.weights is None or graph.m == 0:
         return None, torch.tensor(float(graph.m), dtype=torch.float64, device=device)
-    weights = on_device(graph.weights, device).double()
+    weights = place(graph.weights, device).double()
     largest = weights.max()
     weights = ratio(weights, largest)
     return weights, total(weights)

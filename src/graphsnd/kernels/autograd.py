@@ -49,9 +49,12 @@ class RawOperations(Protocol):
         """``[observations]`` sums over edges of coefficient, or 1, times the distances; ``ordered``: the edges are."""
 
     def edge_means_and_totals(
-        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
+        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool, radii: bool
     ) -> tuple[Tensor, Tensor]:
-        """``[edges]`` means over observations of the distances, and the edge totals."""
+        """``[edges]`` means over observations of the distances, and the edge totals.
+
+        With ``radii``, also means of the distances of all agents to the mean agent, ``[edges + agents]``.
+        """
 
     def edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
         """Gradient with respect to ``x`` of the sum over observations and edges of weight * grad * distance.
@@ -161,10 +164,10 @@ class Differentiable:
         return _Sums.apply(points.values, points.norm, forward, self._edge_totals_backward, edges, coefficient)
 
     def edge_means_and_totals(
-        self, points: Points, edges: Tensor, coefficient: Tensor | None, ordered: bool = False
+        self, points: Points, edges: Tensor, coefficient: Tensor | None, ordered: bool = False, radii: bool = False
     ) -> tuple[Tensor, Tensor]:
         """Means over observations along each edge, and sums over edges of coefficient times distance; no gradient."""
-        return self.raw.edge_means_and_totals(points.parts, points.norm, edges, coefficient, ordered)
+        return self.raw.edge_means_and_totals(points.parts, points.norm, edges, coefficient, ordered, radii)
 
     def observation_edges(self, points: Points, edges: Tensor, starts: Tensor | None = None) -> Tensor:
         """Distances along each observation's own edges."""

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import InputError
+from graphsnd.kept import place
 from graphsnd.kernels import reference, separable
 from graphsnd.kernels.autograd import CODES, Differentiable
 from graphsnd.sums import mean
@@ -114,7 +115,7 @@ def edge_means(points: Points, edges: Tensor, *, backend: str = "auto") -> Tenso
 
     Args:
         points: Points ``[observations, agents, features]``.
-        edges: int64 ``[edges, 2]``.
+        edges: int64 ``[edges, 2]``, on any device.
         backend: ``auto`` or the name of a backend, see :func:`available`.
 
     Example:
@@ -125,7 +126,7 @@ def edge_means(points: Points, edges: Tensor, *, backend: str = "auto") -> Tenso
         >>> kernels.edge_means(points, torch.tensor([[0, 1], [0, 2]]))  # [edges]
         tensor([3., 6.], dtype=torch.float64)
     """
-    return choose(backend, points, edges.shape[0]).edge_means(points, edges)
+    return choose(backend, points, edges.shape[0]).edge_means(points, _place(edges, points))
 
 
 @sum_over_blocks
@@ -136,7 +137,7 @@ def edge_totals(
 
     Args:
         points: Points ``[observations, agents, features]``.
-        edges: int64 ``[edges, 2]``.
+        edges: int64 ``[edges, 2]``, on any device.
         coefficient: ``[edges]``.
         ordered: Whether edges are sorted, as those of a graph are: a GPU then need not sort them.
         backend: ``auto`` or the name of a backend, see :func:`available`.
@@ -149,25 +150,32 @@ def edge_totals(
         >>> kernels.edge_totals(points, torch.tensor([[0, 1], [0, 2]]))  # [observations]
         tensor([9.], dtype=torch.float64)
     """
-    return choose(backend, points, edges.shape[0]).edge_totals(points, edges, coefficient, ordered)
+    return choose(backend, points, len(edges)).edge_totals(points, _place(edges, points), coefficient, ordered)
 
 
 @torch.no_grad()
 def edge_means_and_totals(
-    points: Points, edges: Tensor, coefficient: Tensor | None = None, *, ordered: bool = False, backend: str = "auto"
+    points: Points,
+    edges: Tensor,
+    coefficient: Tensor | None = None,
+    *,
+    ordered: bool = False,
+    radii: bool = False,
+    backend: str = "auto",
 ) -> tuple[Tensor, Tensor]:
     """Return the means of :func:`edge_means` and the totals of :func:`edge_totals` from one visit of the edges.
 
     Args:
         points: Points ``[observations, agents, features]``.
-        edges: int64 ``[edges, 2]``.
+        edges: int64 ``[edges, 2]``, on any device.
         coefficient: ``[edges]``; used for the totals only.
         ordered: Whether edges are sorted, as those of a graph are: a GPU then need not sort them.
+        radii: Whether to measure the distances of all agents to the mean agent too; no total has them.
         backend: ``auto`` or the name of a backend, see :func:`available`.
 
     Returns:
-        Mean distance along each edge ``[edges]``, and sum over edges of coefficient (or 1) times distance at each
-        observation ``[observations]``; both float64, without gradient.
+        Mean distance along each edge ``[edges]``, with radii ``[edges + agents]``, and sum over edges of coefficient or
+        1 times distance at each observation ``[observations]``; both float64, without gradient.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -178,9 +186,11 @@ def edge_means_and_totals(
         (tensor([2., 4.], dtype=torch.float64), tensor([9., 3.], dtype=torch.float64))
     """
     if points.norm is not Norm.JOINT:
-        return choose(backend, points, edges.shape[0]).edge_means_and_totals(points, edges, coefficient, ordered)
+        chosen = choose(backend, points, len(edges) + points.agents * radii)
+        return chosen.edge_means_and_totals(points, _place(edges, points), coefficient, ordered, radii)
+    options: dict[str, Any] = {"ordered": ordered, "radii": radii, "backend": backend}
     parts = [
-        [weight * sums for sums in edge_means_and_totals(part, edges, coefficient, ordered=ordered, backend=backend)]
+        [weight * sums for sums in edge_means_and_totals(part, edges, coefficient, **options)]
         for weight, part in points.split()
     ]
     means, totals = (reduce(add, sums) for sums in zip(*parts, strict=True))
@@ -232,6 +242,10 @@ def ragged_edges(points: Points, edges: Tensor, starts: Tensor, *, backend: str 
     first = n * torch.repeat_interleave(starts.diff(), output_size=len(edges))
     own = (edges + first.unsqueeze(1)).unsqueeze(0)
     return choose(backend, flat, len(edges)).observation_edges(flat, own, starts).squeeze(0)
+
+
+def _place(edges: Tensor, points: Points) -> Tensor:
+    return place(edges, points.parts[0].device)
 
 
 def choose(backend: str, points: Points, pairs: int | None = None) -> Backend:

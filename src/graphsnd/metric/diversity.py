@@ -12,7 +12,6 @@ from graphsnd.behavior.behavior import embed
 from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph, MovingGraph
-from graphsnd.graphs.edges import on_device
 from graphsnd.graphs.graph import normalised_weights, ratio
 from graphsnd.metric.pair_distances import edge_sums, embed_on
 from graphsnd.sums import mean
@@ -106,12 +105,11 @@ def graph_mean(points: Points, graph: Graph | MovingGraph, *, backend: str = "au
     """Return Graph-SND of points that are already embedded: a scalar, float64."""
     if isinstance(graph, MovingGraph):
         return mean(edge_sums(points, graph, backend=backend).each())
-    device = points.parts[0].device
     if graph.weights is None:
-        sums = kernels.edge_totals(points, on_device(graph.edges, device), ordered=True, backend=backend)
+        sums = kernels.edge_totals(points, graph.edges, ordered=True, backend=backend)
         return mean(sums) / max(1, graph.m)  # without edges all sums are 0
-    weights, weight_sum = normalised_weights(graph, device)
-    sums = kernels.edge_totals(points, on_device(graph.edges, device), weights, ordered=True, backend=backend)
+    weights, weight_sum = normalised_weights(graph, points.parts[0].device)
+    sums = kernels.edge_totals(points, graph.edges, weights, ordered=True, backend=backend)
     return ratio(mean(sums), weight_sum)
 
 
@@ -142,7 +140,7 @@ def horvitz_thompson(
     """
     points = embed_on(graph, behavior, distance)
     inclusion = known_inclusion(graph)
-    sums = kernels.edge_totals(points, on_device(graph.edges, points.parts[0].device), ordered=True, backend=backend)
+    sums = kernels.edge_totals(points, graph.edges, ordered=True, backend=backend)
     return (mean(sums) / (inclusion * graph.pairs)).to(points.result_dtype)
 
 

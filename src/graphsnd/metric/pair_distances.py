@@ -16,7 +16,6 @@ from graphsnd.behavior.behavior import embed
 from graphsnd.behavior.points import Points
 from graphsnd.errors import MOST_EDGES, InputError
 from graphsnd.graphs import Graph, MovingGraph
-from graphsnd.graphs.edges import on_device
 from graphsnd.graphs.graph import check_graph, ratio
 
 MOST_ROWS = math.isqrt(2 * MOST_EDGES)  # of a matrix: 16 GiB in double precision
@@ -127,7 +126,7 @@ def embed_on(
 
 def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> Tensor:
     """d(i, j) along the edges of points that are already embedded: ``[m]``, float64."""
-    return kernels.edge_means(points, on_device(graph.edges, points.values.device), backend=backend)
+    return kernels.edge_means(points, graph.edges, backend=backend)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,8 @@ from tests.kernels import checks
 from tests.kernels.checks import DTYPES, NORMS, SCALES, Shape, each_operation
 
 CPU = ("cpu", "cpu")
-# Around the numbers of lanes (64), of a tile (16) and of observations that fill lanes (16).
+# Around the number of lanes (16), of observations below which agents are the lanes (12), and of agents from which they
+# are those of gradients (100). The last has several stretches of second agents.
 SHAPES: list[Shape] = [
     (1, 2, 1),
     (3, 5, 2),
@@ -22,16 +23,17 @@ SHAPES: list[Shape] = [
     (16, 7, 4),
     (70, 20, 5),
     (129, 35, 9),
-    (18, 49, 3),
+    (18, 101, 3),
     (2, 130, 4),
     (5, 40, 64),
     (17, 4, 130),
+    (17, 150, 40),
 ]
-# Lanes of totals are agents: more than one span of 512, a single lane in the last, less than a group of 8.
-DEEP_SHAPES: list[Shape] = [(16, 513, 10), (17, 130, 9), (20, 6, 168), (65, 67, 17)]
-FEW, MANY = (5, 19, 3), (20, 19, 3)  # observations: lanes are agents or edges, lanes are observations
-WIDE = (20, 49, 3)  # lanes of gradients are agents
-DEEP = (20, 67, 17)  # lanes of totals too
+# Lanes of totals are agents: more than one span of 512, a single lane in the last, less than a group of 8, two strips.
+DEEP_SHAPES: list[Shape] = [(16, 513, 13), (17, 130, 50), (5, 6, 168), (65, 67, 100), (3, 1100, 5)]
+FEW, MANY = (5, 19, 3), (20, 19, 3)  # observations: lanes of totals are agents, lanes are observations
+WIDE = (20, 101, 3)  # lanes of gradients are agents
+DEEP = (20, 67, 100)  # lanes of totals too
 
 each_norm = pytest.mark.parametrize("norm", NORMS, ids=lambda n: n.value)
 each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -62,7 +64,7 @@ def test_agreement_of_many_features(dtype: torch.dtype, shape: Shape) -> None:
 
 @each_operation
 @pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize("shape", [(200, 20, 3), (2, 130, 4), (20, 67, 17)], ids=str)
+@pytest.mark.parametrize("shape", [(200, 20, 3), (2, 130, 4), (20, 67, 100), (2, 1100, 4)], ids=str)
 def test_agreement_with_threads(operation: str, shape: Shape) -> None:
     checks.check_agreement(operation, checks.draw(shape, Norm.EUCLIDEAN, torch.float64), Norm.EUCLIDEAN, "cpu")
 
@@ -108,7 +110,7 @@ def test_parts(layout: str, dtype: torch.dtype) -> None:
 @each_dtype
 def test_parts_copied_in_shares(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "COPY", 1 << 14)
-    checks.check_parts((50, 67, 18), "apart", dtype, *CPU)
+    checks.check_parts((50, 67, 100), "apart", dtype, *CPU)
 
 
 @each_norm
@@ -135,6 +137,18 @@ def test_means_and_totals_have_the_same_bits_for_any_number_of_threads(shape: Sh
     finally:
         torch.set_num_threads(before)
     assert all(torch.equal(found[0], other) for other in found)
+
+
+@each_dtype
+@few_or_many
+@pytest.mark.parametrize("value", [0.3, 1e-30, 3e38])
+def test_equal_agents_are_at_no_distance_from_their_mean(dtype: torch.dtype, shape: Shape, value: float) -> None:
+    points = Points(torch.full(shape, value, dtype=dtype), Norm.EUCLIDEAN)
+    edges = checks.Inputs.draw(*shape[:2], "cpu").dense
+    means, totals = kernels.edge_means_and_totals(points, edges, radii=True, backend="cpu")
+    assert len(means) == len(edges) + shape[1]
+    assert not means.any()
+    assert not totals.any()
 
 
 @few_or_many

@@ -1,10 +1,13 @@
 """The compiled loops of the CPU backend.
 
-Everything the CPU does is a stream of blocks of 64 lanes, ``x[feature, lane]`` against ``y[feature, lane]``: 64
-observations of one pair of agents, or 64 pairs of one observation. Sixty-four lanes fill eight AVX2 registers, and
-two tiles of 16 agents by 4 features stay in a first-level cache. Features are taken four at a time so that the
-running sum goes through memory once per four; one compiled function serves every number of features. Euclidean
-distances of many features have loops of their own, where up to 512 agents are the lanes: ``euclidean_totals``.
+Most of them keep 16 or 32 observations side by side, ``block[agent, feature, lane]``: an edge is then a few loads of
+whole cache lines, and its distances at these observations are one value of :class:`Lanes`, which never leaves the
+registers. Loops over single numbers, which LLVM has to turn into vectors by itself, took two to five times as long,
+because it often did not: not where their number is small and known, nor where they mix single and double precision.
+Features are padded to multiples of four with zeros, so one compiled function serves every number of them.
+
+Euclidean distances of many features have loops of their own, where up to 512 agents are the lanes:
+``euclidean_totals``. Edges that each observation has for itself are loops over single numbers, ``own``.
 
 All loops live in this one file because numba's disk cache notices a change only in the file of the function it
 caches, not in those that function calls.
@@ -12,256 +15,405 @@ caches, not in those that function calls.
 
 from __future__ import annotations
 
+import operator
+
 import numba
 import numpy as np
+from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
+from numba.core import cgutils, types
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
 
-LANES = 64
-TILE = 16  # agents
+# Observations: two registers of single precision. Four would not leave room for the features of an agent.
+LANES = 32 if get_host_cpu_features().get("avx512f") else 16
+FOUR = 4 * LANES  # numbers of an agent that are worked on together
+LINE = 64  # bytes of a cache line, at which blocks begin
 SPAN = 512  # agents side by side, where they are the lanes
+TILE = 16  # whose multiples loops over them take: no more than there are unused places in a ROW
 ROW = SPAN + 16  # between their features: at a power of two these would compete for lines of the cache
 GROUP = 8  # agents that meet a span
 EUCLIDEAN = 0  # any other norm is half L1
 
 # No nnan/ninf: a NaN that slipped past validate=False must come out as NaN.
-FLAGS = {"contract", "reassoc", "nsz", "arcp"}
-jit = numba.njit(nogil=True, cache=True, fastmath=FLAGS, error_model="numpy")
-inlined = numba.njit(nogil=True, cache=True, fastmath=FLAGS, error_model="numpy", inline="always")
+FLAGS = ("contract", "reassoc", "nsz", "arcp")
+jit = numba.njit(nogil=True, cache=True, fastmath=set(FLAGS), error_model="numpy")
+inlined = numba.njit(nogil=True, cache=True, fastmath=set(FLAGS), error_model="numpy", inline="always")
+
+
+class Lanes(types.Type):
+    """LANES numbers as one value, a vector of LLVM."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+        super().__init__(f"Lanes({dtype})")
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, manager, kind):
+        number = ir.FloatType() if kind.dtype == types.float32 else ir.DoubleType()
+        super().__init__(manager, kind, ir.VectorType(number, LANES))
+
+
+def _define_operator(symbol, instruction):
+    @infer_global(symbol)
+    class _Typing(AbstractTemplate):
+        key = symbol
+
+        def generic(self, args, kws):
+            return signature(args[0], *args) if isinstance(args[0], Lanes) and args[0] == args[-1] else None
+
+    @lower_builtin(symbol, Lanes, Lanes)
+    def _lower(context, builder, sig, args):
+        return getattr(builder, instruction)(*args, flags=("contract",))  # in the order in which they are written
+
+
+_define_operator(operator.add, "fadd")
+_define_operator(operator.iadd, "fadd")
+_define_operator(operator.sub, "fsub")
+_define_operator(operator.mul, "fmul")
+_define_operator(operator.truediv, "fdiv")
+
+
+def _call(builder, name, result, *args):
+    """Call an intrinsic of LLVM on vectors."""
+    bits = 32 if args[-1].type.element == ir.FloatType() else 64
+    kind = ir.FunctionType(result, [arg.type for arg in args])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f{bits}")
+    return builder.call(function, args, fastmath=FLAGS)
+
+
+def _pick(builder, a, b, places):
+    """A vector of some numbers of two vectors."""
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), list(places)))
+
+
+def _place(context, builder, array, values, at, size):
+    """Where some numbers of an array begin."""
+    data = context.make_array(array)(context, builder, values).data
+    kind = ir.VectorType(context.get_data_type(array.dtype), size)
+    return builder.bitcast(builder.gep(data, [at]), kind.as_pointer())
+
+
+@intrinsic
+def take(typing, array, at):
+    """LANES numbers of a flat array."""
+
+    def generate(context, builder, sig, args):
+        return builder.load(_place(context, builder, array, *args, LANES), align=array.dtype.bitwidth // 8)
+
+    return Lanes(array.dtype)(array, types.intp), generate
+
+
+@intrinsic
+def turned(typing, array, at, step):
+    """Four numbers in a row at each of LANES places, ``step`` apart: the first ones, the second ones, and so on."""
+    kind = Lanes(array.dtype)
+
+    def generate(context, builder, sig, args):
+        places = [builder.add(args[1], builder.mul(args[2], args[2].type(q))) for q in range(LANES)]
+        rows = [
+            builder.load(_place(context, builder, array, args[0], place, 4), align=array.dtype.bitwidth // 8)
+            for place in places
+        ]
+        while len(rows) > 1:
+            both = range(2 * rows[0].type.count)
+            rows = [_pick(builder, rows[q], rows[q + 1], both) for q in range(0, len(rows), 2)]
+        lanes = [_pick(builder, rows[0], rows[0], range(f, FOUR, 4)) for f in range(4)]
+        return context.make_tuple(builder, sig.return_type, lanes)
+
+    return types.UniTuple(kind, 4)(array, types.intp, types.intp), generate
+
+
+@intrinsic
+def put(typing, array, at, lanes):
+    """Write LANES numbers to a flat array."""
+
+    def generate(context, builder, sig, args):
+        builder.store(args[2], _place(context, builder, array, *args[:2], LANES), align=lanes.dtype.bitwidth // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, lanes), generate
+
+
+@intrinsic
+def spread(typing, number):
+    """One number on all lanes."""
+
+    def generate(context, builder, sig, args):
+        empty = ir.Constant(context.get_value_type(sig.return_type), ir.Undefined)
+        one = builder.insert_element(empty, args[0], ir.IntType(32)(0))
+        return _pick(builder, one, one, [0] * LANES)
+
+    return Lanes(number)(number), generate
+
+
+@intrinsic
+def root(typing, lanes):
+    """Square roots."""
+    return lanes(lanes), lambda context, builder, sig, args: _call(builder, "sqrt", args[0].type, *args)
+
+
+@intrinsic
+def absolute(typing, lanes):
+    """Absolute values."""
+    return lanes(lanes), lambda context, builder, sig, args: _call(builder, "fabs", args[0].type, *args)
+
+
+@intrinsic
+def convert(typing, lanes, number):
+    """The same numbers in the precision of ``number``."""
+    change = {(32, 64): "fpext", (64, 32): "fptrunc"}.get((lanes.dtype.bitwidth, number.bitwidth))
+
+    def generate(context, builder, sig, args):
+        kind = context.get_value_type(sig.return_type)
+        return getattr(builder, change)(args[0], kind) if change else args[0]
+
+    return Lanes(number)(lanes, number), generate
+
+
+@intrinsic
+def total(typing, lanes):
+    """Sum of the lanes."""
+
+    def generate(context, builder, sig, args):
+        number = args[0].type.element
+        return _call(builder, "vector.reduce.fadd", number, number(-0.0), args[0])
+
+    return lanes.dtype(lanes), generate
+
+
+@intrinsic
+def unless_below(typing, lanes, size, least):
+    """The lanes, but 0 where ``size`` is below ``least``; not where it is NaN."""
+
+    def generate(context, builder, sig, args):
+        return builder.select(builder.fcmp_ordered("<", *args[1:]), ir.Constant(args[0].type, None), args[0])
+
+    return lanes(lanes, size, least), generate
 
 
 @inlined
-def distances(norm, x, y, d):
-    """Fill ``d[lane]`` with the distance between ``x[:, lane]`` and ``y[:, lane]``."""
+def four(block, a):
+    """Four features of an agent."""
+    return take(block, a), take(block, a + LANES), take(block, a + 2 * LANES), take(block, a + 3 * LANES)
+
+
+@inlined
+def apart(norm, x, y):
+    """What four features add to a distance, under the root if there is one."""
+    p, q, r, s = x[0] - y[0], x[1] - y[1], x[2] - y[2], x[3] - y[3]
     if norm == EUCLIDEAN:
-        squares(x, y, d)
-        for q in range(LANES):
-            d[q] = np.sqrt(d[q])
+        t = (p * p + q * q) + (r * r + s * s)
     else:
-        absolutes(x, y, d)
+        t = (absolute(p) + absolute(q)) + (absolute(r) + absolute(s))
+    return t
 
 
 @inlined
-def squares(x, y, d):
-    """Sums of squared differences."""
-    features = x.shape[0]
-    if features >= 4:
-        for q in range(LANES):
-            a, b, c, e = x[0, q] - y[0, q], x[1, q] - y[1, q], x[2, q] - y[2, q], x[3, q] - y[3, q]
-            d[q] = a * a + b * b + c * c + e * e
-        f = 4
-    else:
-        for q in range(LANES):
-            a = x[0, q] - y[0, q]
-            d[q] = a * a
-        f = 1
-    while f + 4 <= features:
-        for q in range(LANES):
-            a, b, c, e = (
-                x[f, q] - y[f, q],
-                x[f + 1, q] - y[f + 1, q],
-                x[f + 2, q] - y[f + 2, q],
-                x[f + 3, q] - y[f + 3, q],
-            )
-            d[q] += a * a + b * b + c * c + e * e
-        f += 4
-    while f < features:
-        for q in range(LANES):
-            a = x[f, q] - y[f, q]
-            d[q] += a * a
-        f += 1
+def summed(norm, block, x, a, b, size):
+    """The same of all features; ``x`` has the first four of agent ``a``."""
+    t = apart(norm, x, four(block, b))
+    for f in range(FOUR, size, FOUR):
+        t += apart(norm, four(block, a + f), four(block, b + f))
+    return t
 
 
 @inlined
-def add_distances(norm, x, y, d, acc):
-    """Add the distances to ``acc[lane]``; the root of a square is taken on the way."""
-    if norm == EUCLIDEAN:
-        squares(x, y, d)
-        for q in range(LANES):
-            acc[q] += np.sqrt(d[q])
-    else:
-        distances(norm, x, y, d)
-        for q in range(LANES):
-            acc[q] += d[q]
+def new_block(x, z):
+    """Room for LANES observations and a mean agent, its first place in a cache line, and the size of an agent."""
+    size = -(-(x.shape[2] + z.shape[2]) // 4) * FOUR
+    block = np.zeros((x.shape[1] + 1) * size + LINE, x.dtype)
+    return block, -block.ctypes.data % LINE // block.itemsize, size
 
 
 @jit
-def absolutes(x, y, d):
-    """Half the sums of absolute differences."""
-    d[:] = 0
-    half = d.dtype.type(0.5)
-    for f in range(x.shape[0]):
+def load(x, start, count, inverse, block, at, size):
+    """``block[at + agent * size + feature * LANES + lane]``: observations from ``start`` on, zero beyond ``count``."""
+    features, row = x.shape[2], x.shape[1] * x.shape[2]
+    whole = row - row % 4 if count == LANES else 0
+    place, f, unit = at, 0, spread(inverse)
+    for k in range(0, whole, 4):
+        for lanes in turned(x, start * row + k, row):
+            put(block, place + f * LANES, lanes * unit)
+            f += 1
+            if f == features:
+                place, f = place + size, 0
+    for k in range(whole, row):
+        place = at + k // features * size + k % features * LANES
         for q in range(LANES):
-            d[q] += abs(x[f, q] - y[f, q]) * half
-
-
-@inlined
-def add_slopes(norm, x, y, d, c, gx, gy):
-    """Add ``c[lane]`` times the derivative of the distance to ``gx`` and ``gy``; nothing where the distance is 0."""
-    if norm == EUCLIDEAN:
-        zero = d.dtype.type(0)
-        for q in range(LANES):
-            d[q] = c[q] / d[q] if d[q] > zero else zero
-        for f in range(x.shape[0]):
-            for q in range(LANES):
-                t = (x[f, q] - y[f, q]) * d[q]
-                gx[f, q] += t
-                gy[f, q] -= t
-    else:
-        for f in range(x.shape[0]):
-            for q in range(LANES):
-                t = np.sign(x[f, q] - y[f, q]) * c[q] * d.dtype.type(0.5)
-                gx[f, q] += t
-                gy[f, q] -= t
-
-
-@inlined
-def new_block(x):
-    """Room for some lanes of observations, ``[agent, feature, lane]``."""
-    return np.empty((x.shape[1], x.shape[2], LANES), x.dtype)
+            block[place + q] = x[start + q, k // features, k % features] * inverse if q < count else 0
 
 
 @jit
-def load(x, start, count, inverse, out):
-    """Transpose observations ``start`` to ``start + count`` into ``out[agent, feature, lane]``, zero beyond."""
-    for i in range(out.shape[0]):
-        for f in range(out.shape[1]):
+def store(block, at, size, start, count, factor, x):
+    """The reverse of :func:`load`, times the factor of each observation."""
+    for i in range(x.shape[1]):
+        for f in range(x.shape[2]):
             for q in range(count):
-                out[i, f, q] = x[start + q, i, f] * inverse
-            out[i, f, count:] = 0
+                x[start + q, i, f] = block[at + i * size + f * LANES + q] * factor[start + q]
 
 
 @jit
-def store(block, start, count, x):
-    """The reverse of :func:`load`."""
-    for i in range(block.shape[0]):
-        for f in range(block.shape[1]):
-            x[start : start + count, i, f] = block[i, f, :count]
+def add_mean(block, at, size, agents):
+    """Put the mean agent behind the others; that of equal agents is equal to them."""
+    number = block.dtype.type(0)
+    for f in range(at, at + size, LANES):
+        first, s = convert(take(block, f), 0.0), spread(0.0)
+        for i in range(1, agents):
+            s += convert(take(block, f + i * size), 0.0) - first
+        put(block, f + agents * size, convert(first + s / spread(float(agents)), number))
 
 
 @jit
-def totals(norm, x, inverse, first, last, out):
-    """``out[o]``: sum of distances over pairs, for observations ``first`` to ``last``."""
-    n, block = x.shape[1], new_block(x)
-    d, acc = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype)
-    sums = np.empty(LANES, np.float64)
+def visit(norm, x, z, inverse, rows, second, coefficient, weight, mean, first, last, sums, out):
+    """``out[o]``: sum over edges of distance, times coefficient if there are any.
+
+    Also add to ``sums[e]`` the weighted sums over observations ``first`` to ``last``, unless it is empty. A row
+    ``i, begin, end, base`` holds the edges from agent i to ``second[begin:end]``. Edge k among these has coefficient
+    and sum number ``base + k``. ``x`` has the first features and ``z`` the others. The agent after the last one is the
+    mean of all, if ``mean``.
+    """
+    block, at, size = new_block(x, z)
+    lanes, half = np.empty(LANES), spread(x.dtype.type(0.5))
     for o in range(first, last, LANES):
         count = min(LANES, last - o)
-        load(x, o, count, inverse, block)
-        sums[:] = 0
-        for a in range(0, n, TILE):
-            for b in range(a, n, TILE):
-                # At most 256 terms in single precision, then on in double.
-                acc[:] = 0
-                for i in range(a, min(a + TILE, n)):
-                    for j in range(max(b, i + 1), min(b + TILE, n)):
-                        add_distances(norm, block[i], block[j], d, acc)
-                sums += acc
-        out[o : o + count] = sums[:count]
+        load(x, o, count, inverse, block, at, size)
+        load(z, o, count, inverse, block, at + x.shape[2] * LANES, size)
+        if mean:
+            add_mean(block, at, size, x.shape[1])
+        for q in range(LANES):
+            lanes[q] = weight[o + q] if q < count else 0
+        w, own = take(lanes, 0), spread(0.0)
+        for r in range(rows.shape[0]):
+            a, base = at + rows[r, 0] * size, rows[r, 3]
+            mine = four(block, a)  # in registers for all edges of the row
+            for k in range(rows[r, 1], rows[r, 2]):
+                d = summed(norm, block, mine, a, at + second[k] * size, size)
+                d = root(d) if norm == EUCLIDEAN else d * half
+                wide = convert(d, 0.0)
+                if coefficient.shape[0] > 0:
+                    own += wide * spread(coefficient[base + k])
+                else:
+                    own += wide
+                if sums.shape[0] > 0:
+                    sums[base + k] += total(wide * w)
+        put(lanes, 0, own)
+        for q in range(count):
+            out[o + q] = lanes[q]
 
 
 @jit
-def slopes(norm, x, inverse, first, last, out, gradient):
-    """``out[o]`` as :func:`totals` and ``gradient[o, i, f]`` of it, in one visit of the pairs."""
-    n, block, pulls = x.shape[1], new_block(x), new_block(x)
-    d, acc, ones = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype), np.ones(LANES, x.dtype)
-    sums = np.empty(LANES, np.float64)
+def slopes(norm, x, z, inverse, rows, second, coefficient, factor, first, last, out, gx, gz):
+    """``out[o]`` as of :func:`visit`, and its gradient times ``factor[o]`` in ``gx`` and ``gz``, in one visit."""
+    block, at, size = new_block(x, z)
+    pulls, lanes = np.empty_like(block), np.empty(LANES)
+    c, half, least = spread(x.dtype.type(1)), spread(x.dtype.type(0.5)), spread(np.finfo(x.dtype).tiny)
     for o in range(first, last, LANES):
         count = min(LANES, last - o)
-        load(x, o, count, inverse, block)
-        pulls[:] = 0
-        sums[:] = 0
-        for a in range(0, n, TILE):
-            for b in range(a, n, TILE):
-                acc[:] = 0
-                for i in range(a, min(a + TILE, n)):
-                    for j in range(max(b, i + 1), min(b + TILE, n)):
-                        distances(norm, block[i], block[j], d)
-                        for q in range(LANES):
-                            acc[q] += d[q]
-                        add_slopes(norm, block[i], block[j], d, ones, pulls[i], pulls[j])
-                sums += acc
-        out[o : o + count] = sums[:count]
-        store(pulls, o, count, gradient)
+        load(x, o, count, inverse, block, at, size)
+        load(z, o, count, inverse, block, at + x.shape[2] * LANES, size)
+        own, pulls[:] = spread(0.0), 0
+        for r in range(rows.shape[0]):
+            a, base = at + rows[r, 0] * size, rows[r, 3]
+            mine = four(block, a)
+            for k in range(rows[r, 1], rows[r, 2]):
+                b = at + second[k] * size
+                d = summed(norm, block, mine, a, b, size)
+                if coefficient.shape[0] > 0:
+                    c = spread(x.dtype.type(coefficient[base + k]))
+                # What is below the smallest normal number may have no reciprocal root.
+                pull = unless_below(c / root(d), d, least) if norm == EUCLIDEAN else c * half
+                own += convert(d * pull, 0.0)
+                for f in range(0, size, LANES):
+                    t = take(block, a + f) - take(block, b + f)
+                    if norm != EUCLIDEAN:
+                        t = unless_below(t / absolute(t), absolute(t), least)
+                    put(pulls, a + f, take(pulls, a + f) + t * pull)
+                    put(pulls, b + f, take(pulls, b + f) - t * pull)
+        put(lanes, 0, own)
+        for q in range(count):
+            out[o + q] = lanes[q]
+        store(pulls, at, size, o, count, factor, gx)
+        store(pulls, at + x.shape[2] * LANES, size, o, count, factor, gz)
 
 
 @jit
-def matrix(norm, x, inverse, weight, first, last, out):
-    """Upper triangle of ``out[i, j]``: weighted sums over all observations, for rows ``first`` to ``last``."""
-    n, block = x.shape[1], new_block(x[:, first:])
-    d = np.empty(LANES, x.dtype)
-    w = np.zeros(LANES, np.float64)
-    for o in range(0, x.shape[0], LANES):
-        count = min(LANES, x.shape[0] - o)
-        load(x[:, first:], o, count, inverse, block)
-        w[:] = 0
-        w[:count] = weight[o : o + count]
-        for b in range(first, n, TILE):
-            for i in range(first, last):
-                for j in range(max(b, i + 1), min(b + TILE, n)):
-                    distances(norm, block[i - first], block[j - first], d)
-                    s = 0.0
-                    for q in range(LANES):
-                        s += w[q] * d[q]
-                    out[i, j] += s
+def own(norm, x, inverse, edges, first, last, out):
+    """``out[o, e]``: distance along edge ``e`` of observation ``o``."""
+    for o in range(first, last):
+        for e in range(edges.shape[1]):
+            out[o, e] = length(norm, x[o], inverse, edges[o, e, 0], edges[o, e, 1])
+
+
+@inlined
+def length(norm, x, inverse, i, j):
+    """The distance between two agents."""
+    s = x.dtype.type(0)
+    for f in range(x.shape[1]):
+        t = x[i, f] * inverse - x[j, f] * inverse
+        s += t * t if norm == EUCLIDEAN else abs(t)
+    return np.sqrt(s) if norm == EUCLIDEAN else s * x.dtype.type(0.5)
 
 
 @jit
-def row_totals(norm, x, inverse, first, last, out):
-    """``out[o, i]``: sum over j > i for the rows ``i = first .. last``, lanes along j."""
-    n, features = x.shape[1], x.shape[2]
-    left, right = np.empty((features, LANES), x.dtype), np.empty((features, LANES), x.dtype)
-    d = np.empty(LANES, x.dtype)
-    for o in range(x.shape[0]):
-        for b in range(first + 1 - (first + 1) % LANES, n, LANES):
-            fill(x, o, b, inverse, right)
-            for i in range(first, min(last, b + LANES)):
-                for f in range(features):
-                    left[f, :] = x[o, i, f] * inverse
-                distances(norm, left, right, d)
-                s = 0.0
-                for q in range(max(0, i + 1 - b), min(LANES, n - b)):
-                    s += d[q]
-                out[o, i] += s
+def own_backward(norm, x, inverse, edges, grad, first, last, out):
+    """Add to ``out`` the gradient with respect to ``x`` of ``sum(grad * own)``."""
+    for o in range(first, last):
+        for e in range(edges.shape[1]):
+            i, j, c = edges[o, e, 0], edges[o, e, 1], x.dtype.type(grad[o, e])
+            if norm == EUCLIDEAN:
+                d = length(norm, x[o], inverse, i, j)
+                c = c / d if d > 0 else x.dtype.type(0)
+            for f in range(x.shape[2]):
+                t = x[o, i, f] * inverse - x[o, j, f] * inverse
+                t = t * c if norm == EUCLIDEAN else np.sign(t) * c * x.dtype.type(0.5)
+                out[o, i, f] += t
+                out[o, j, f] -= t
 
 
 @jit
-def euclidean_totals(x, inverse, first, last, out):
-    """:func:`totals` for the Euclidean norm and teams that fill lanes of agents.
+def euclidean_totals(x, inverse, strips, first, last, out):
+    """``out[o * strips + strip]``: sum of the distances of every ``strips``-th group of agents to those after them.
 
     Two agents at a time meet a span of others, four features at a time: what is loaded serves two pairs, and four
     features of a span stay in a first-level cache for a whole group of agents. Blocks of observations do not: with many
     features two tiles of them leave even a second-level one.
     """
     n, (y, w, r) = x.shape[1], new_spans(x)
-    for o in range(first, last):
+    for k in range(first, last):
+        o, begin, step = k // strips, k % strips * GROUP, strips * GROUP
         turn(x[o], inverse, y)
         s = 0.0
         for p in range(y.shape[0]):
             count = min(SPAN, n - p * SPAN)
             w[p, :count] = 1
-            for i in range(0, p * SPAN + count, GROUP):
+            for i in range(begin, p * SPAN + count, step):
                 lane, rows = max(0, i - p * SPAN), min(GROUP, n - i)
                 size = count - lane + -(count - lane) % TILE
                 group_squares(y[i // SPAN, i % SPAN :], rows, y[p, lane:], size, r)
-                for k in range(0, rows, 2):
+                for q in range(0, rows, 2):
                     # Each pair counts once; the second agent of two is at distance 0 from itself.
-                    w[p, lane : max(lane, i + k + 1 - p * SPAN)] = 0
-                    s += sum_roots(r[k * ROW :], w[p, lane : lane + size])
-        out[o] = s
+                    w[p, lane : max(lane, i + q + 1 - p * SPAN)] = 0
+                    s += sum_roots(r[q * ROW :], w[p, lane : lane + size])
+        out[k] = s
 
 
 @jit
-def euclidean_slopes(x, inverse, first, last, out, gradient):
-    """:func:`slopes` for the Euclidean norm and teams that fill lanes of agents.
+def euclidean_slopes(x, inverse, strips, first, last, out, gradient):
+    """The same as :func:`euclidean_totals`, and the gradient of those agents.
 
     Every pair is seen from both ends. The pull of all others on an agent is then a sum that stays in registers, which
     is faster than one visit that adds to both ends in memory.
     """
     n, features, (y, w, r) = x.shape[1], x.shape[2], new_spans(x)
     pull = np.empty((GROUP, y.shape[1] // ROW), x.dtype)
-    for o in range(first, last):
+    for k in range(first, last):
+        o, begin, step = k // strips, k % strips * GROUP, strips * GROUP
         turn(x[o], inverse, y)
         s = 0.0
-        for i in range(0, n, GROUP):
+        for i in range(begin, n, step):
             u, rows = y[i // SPAN, i % SPAN :], min(GROUP, n - i)
             pull[:] = 0
             for p in range(y.shape[0]):
@@ -270,15 +422,17 @@ def euclidean_slopes(x, inverse, first, last, out, gradient):
                 w[p, :count] = 1
                 ones = w[p, :size]
                 if features <= 4:
-                    for k in range(rows):
-                        s += pull_four(u, k, v, ones, pull)
+                    for q in range(rows):
+                        s += pull_four(u, q, v, ones, pull)
                 else:
                     group_squares(u, rows, v, size, r)
-                    for k in range(rows):
-                        s += reciprocals(r[k * ROW :], ones)
+                    for q in range(rows):
+                        s += reciprocals(r[q * ROW :], ones)
                     group_pulls(u, rows, v, size, r, pull)
-            gradient[o, i : i + rows] = pull[:rows, :features]
-        out[o] = s / 2
+            for q in range(rows):
+                for f in range(features):
+                    gradient[o, i + q, f] = pull[q, f]
+        out[k] = s / 2
 
 
 @inlined
@@ -379,133 +533,3 @@ def pull_four(u, k, y, w, pull):
         pa, pb, pc, pe = pa + ta * r, pb + tb * r, pc + tc * r, pe + te * r
     add_four(pull, k, 0, pa, pb, pc, pe)
     return s
-
-
-@jit
-def row_slopes(norm, x, inverse, first, last, out, gradient):
-    """``out[o, i]``: sum over all j, so every pair twice; ``gradient[o, i, f]``: the pull of all j on agent i."""
-    n, features = x.shape[1], x.shape[2]
-    left, right = np.empty((features, LANES), x.dtype), np.empty((features, LANES), x.dtype)
-    gl, gr = np.empty((features, LANES), x.dtype), np.zeros((features, LANES), x.dtype)
-    d, c = np.empty(LANES, x.dtype), np.zeros(LANES, x.dtype)
-    for o in range(x.shape[0]):
-        for b in range(0, n, LANES):
-            fill(x, o, b, inverse, right)
-            for q in range(LANES):
-                c[q] = 1 if b + q < n else 0
-            for i in range(first, last):
-                for f in range(features):
-                    left[f, :] = x[o, i, f] * inverse
-                gl[:] = 0
-                distances(norm, left, right, d)
-                for q in range(LANES):
-                    out[o, i] += c[q] * d[q]
-                add_slopes(norm, left, right, d, c, gl, gr)
-                for f in range(features):
-                    s = 0.0
-                    for q in range(LANES):
-                        s += gl[f, q]
-                    gradient[o, i, f] += s
-
-
-@jit
-def fill(x, o, start, inverse, out):
-    """Agents ``start ..`` of one observation into ``out[feature, lane]``, the last one repeated beyond the end."""
-    for f in range(x.shape[2]):
-        for q in range(LANES):
-            out[f, q] = x[o, min(start + q, x.shape[1] - 1), f] * inverse
-
-
-@jit
-def shared(norm, x, inverse, edges, coefficient, first, last, sums, out):
-    """``out[o]``: sum over edges of distance, times coefficient if there are any; lanes are observations.
-
-    Also add to ``sums[e]`` the sums over observations ``first`` to ``last``, unless it is empty.
-    """
-    block = new_block(x)
-    d, acc, wide = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype), np.empty(LANES, np.float64)
-    for o in range(first, last, LANES):
-        count = min(LANES, last - o)
-        load(x, o, count, inverse, block)  # lanes beyond the last observation hold zeros, at distance 0
-        wide[:] = 0
-        for start in range(0, edges.shape[0], TILE * TILE):
-            acc[:] = 0
-            for e in range(start, min(start + TILE * TILE, edges.shape[0])):
-                distances(norm, block[edges[e, 0]], block[edges[e, 1]], d)
-                if coefficient.shape[0] == 0:
-                    for q in range(LANES):
-                        acc[q] += d[q]
-                else:
-                    for q in range(LANES):
-                        wide[q] += coefficient[e] * d[q]
-                if sums.shape[0] > 0:
-                    s = 0.0
-                    for q in range(LANES):
-                        s += d[q]
-                    sums[e] += s
-            wide += acc
-        out[o : o + count] = wide[:count]
-
-
-@jit
-def shared_backward(norm, x, inverse, edges, weight, grad, first, last, out):
-    """``out``: gradient with respect to ``x`` of the sum of ``weight[o] * grad[e]`` times distance."""
-    block, slopes = new_block(x), new_block(x)
-    d, c = np.empty(LANES, x.dtype), np.zeros(LANES, x.dtype)
-    for o in range(first, last, LANES):
-        count = min(LANES, last - o)
-        load(x, o, count, inverse, block)
-        slopes[:] = 0
-        for e in range(edges.shape[0]):
-            i, j = edges[e, 0], edges[e, 1]
-            distances(norm, block[i], block[j], d)
-            for q in range(count):
-                c[q] = weight[o + q] * grad[e]
-            add_slopes(norm, block[i], block[j], d, c, slopes[i], slopes[j])
-        store(slopes, o, count, out)
-
-
-@jit
-def own(norm, x, inverse, edges, first, last, out):
-    """``out[o, e]``: distance along edge ``e`` of observation ``o``; lanes are edges, gathered."""
-    features, size = x.shape[2], edges.shape[1]
-    left, right = np.empty((features, LANES), x.dtype), np.empty((features, LANES), x.dtype)
-    d = np.empty(LANES, x.dtype)
-    for o in range(first, last):
-        for e in range(0, size, LANES):
-            gather(x, o, edges, e, inverse, left, right)
-            distances(norm, left, right, d)
-            count = min(LANES, size - e)
-            out[o, e : e + count] = d[:count]
-
-
-@jit
-def own_backward(norm, x, inverse, edges, grad, first, last, out):
-    """Add to ``out`` the gradient with respect to ``x`` of ``sum(grad * own)``."""
-    features, size = x.shape[2], edges.shape[1]
-    left, right = np.empty((features, LANES), x.dtype), np.empty((features, LANES), x.dtype)
-    gl, gr = np.empty((features, LANES), x.dtype), np.empty((features, LANES), x.dtype)
-    d, c = np.empty(LANES, x.dtype), np.zeros(LANES, x.dtype)
-    for o in range(first, last):
-        for e in range(0, size, LANES):
-            count = min(LANES, size - e)
-            gather(x, o, edges, e, inverse, left, right)
-            gl[:] = 0
-            gr[:] = 0
-            c[:count] = grad[o, e : e + count]
-            distances(norm, left, right, d)
-            add_slopes(norm, left, right, d, c, gl, gr)
-            for q in range(count):
-                for f in range(features):
-                    out[o, edges[o, e + q, 0], f] += gl[f, q]
-                    out[o, edges[o, e + q, 1], f] += gr[f, q]
-
-
-@jit
-def gather(x, o, edges, start, inverse, left, right):
-    """Both ends of edges ``start ..`` of observation ``o``, the last edge repeated beyond the end."""
-    for q in range(LANES):
-        e = min(start + q, edges.shape[1] - 1)
-        for f in range(x.shape[2]):
-            left[f, q] = x[o, edges[o, e, 0], f] * inverse
-            right[f, q] = x[o, edges[o, e, 1], f] * inverse

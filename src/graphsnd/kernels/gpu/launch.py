@@ -9,12 +9,12 @@ from torch.cuda import is_current_stream_capturing
 from triton.runtime import driver
 
 from graphsnd.behavior.points import Norm
-from graphsnd.graphs.edges import keep
+from graphsnd.kept import keep
 from graphsnd.kernels.autograd import CODES, Differentiable, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.gpu import edges as edge_kernels
 from graphsnd.kernels.gpu import slopes as slope_kernels
 from graphsnd.kernels.gpu import tiles
-from graphsnd.kernels.reference import scale_of
+from graphsnd.kernels.reference import add_star, scale_of
 
 SMALL_TEAM = 32  # agents that fit one tile together
 PROGRAMS = 2048  # enough to fill any GPU several times over
@@ -134,8 +134,8 @@ class Triton:
         share, batch = (4, 4 * WARPS) if dense else (1, 16 * WARPS)  # few edges for four to share an agent
         step = max(1, TRANSPOSED // (n * f * LANES)) * LANES
         first_rows = _turn_lanes(x[:step], jump, f, fx)  # runs while the launches of the edges' order are on their way
-        key = (ordered, n, near, share, batch)  # a graph that is measured again need not be ordered again
-        first, second, place = keep(edges, key, lambda: group_edges(edges, *key))
+        sizes = n, near, share, batch
+        first, second, place = keep(edges, sizes, lambda: group_edges(edges, ordered, *sizes))
         weight, peak = first_rows, None
         if coefficient is not None:
             # The kernel tells from the size of the sums whether squares stayed in range, so weights are at most 1.
@@ -159,9 +159,12 @@ class Triton:
         return totals if peak is None else totals * peak
 
     def edge_means_and_totals(
-        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
+        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool, radii: bool
     ) -> tuple[Tensor, Tensor]:
-        means = self.edge_means(side_by_side(parts), norm, edges)
+        n = parts[0].shape[1] * radii
+        if radii:
+            parts, edges, coefficient = add_star(parts, edges, coefficient)
+        means = self.edge_means(side_by_side(parts), norm, edges).roll(-n)
         return means, self.edge_totals(parts, norm, edges, coefficient, ordered)
 
     def edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
