@@ -16,8 +16,8 @@ _KEPT: Any = WeakTensorKeyDictionary()  # for each tensor its version, and what 
 def keep(tensor: Tensor, key: Hashable, make: Callable[[], Made]) -> Made:
     """Return what ``make`` returns, or what it returned before for the same tensor and key.
 
-    It is made again once the tensor has been written to, and each time where that cannot be seen (inference tensors)
-    or where it has a gradient. It goes with the tensor.
+    It is made again once the tensor has been written to, and each time where that cannot be seen (inference tensors,
+    torch.compile) or where it has a gradient. It goes with the tensor, so it must not refer to it.
 
     Example:
         >>> import torch
@@ -25,7 +25,7 @@ def keep(tensor: Tensor, key: Hashable, make: Callable[[], Made]) -> Made:
         >>> keep(edges, "sum", lambda: int(edges.sum())), keep(edges, "sum", lambda: 0)
         (4, 4)
     """
-    if tensor.is_inference() or tensor.requires_grad:
+    if tensor.is_inference() or tensor.requires_grad or torch.compiler.is_compiling():
         return make()
     version, known = _KEPT.get(tensor, (None, {}))
     if version != tensor._version:

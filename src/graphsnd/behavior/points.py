@@ -132,7 +132,9 @@ def mean_agent(values: torch.Tensor) -> torch.Tensor:
     # The mean of float32 values near the largest float overflows as a sum; float64 does not. A copy of all values would
     # take longer to get memory for than to add up.
     rows = max(1, COPIED // (values.shape[1] * values.shape[2]))
-    means = [part.double().mean(dim=1, keepdim=True) for part in values.split(rows)]
+    means = []
+    for part in values.split(rows):
+        means.append(part.double().mean(dim=1, keepdim=True))
     return torch.cat(means).to(values.dtype)
 
 

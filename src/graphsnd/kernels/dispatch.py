@@ -126,7 +126,7 @@ def edge_means(points: Points, edges: Tensor, *, backend: str = "auto") -> Tenso
         >>> kernels.edge_means(points, torch.tensor([[0, 1], [0, 2]]))  # [edges]
         tensor([3., 6.], dtype=torch.float64)
     """
-    return choose(backend, points, edges.shape[0]).edge_means(points, _place(edges, points))
+    return choose(backend, points, edges.shape[0]).edge_means(points, place(edges, points.parts[0].device))
 
 
 @sum_over_blocks
@@ -150,7 +150,8 @@ def edge_totals(
         >>> kernels.edge_totals(points, torch.tensor([[0, 1], [0, 2]]))  # [observations]
         tensor([9.], dtype=torch.float64)
     """
-    return choose(backend, points, len(edges)).edge_totals(points, _place(edges, points), coefficient, ordered)
+    edges = place(edges, points.parts[0].device)
+    return choose(backend, points, len(edges)).edge_totals(points, edges, coefficient, ordered)
 
 
 @torch.no_grad()
@@ -187,7 +188,9 @@ def edge_means_and_totals(
     """
     if points.norm is not Norm.JOINT:
         chosen = choose(backend, points, len(edges) + points.agents * radii)
-        return chosen.edge_means_and_totals(points, _place(edges, points), coefficient, ordered, radii)
+        if edges.device != points.parts[0].device:
+            edges = place(edges, points.parts[0].device)
+        return chosen.edge_means_and_totals(points, edges, coefficient, ordered, radii)
     options: dict[str, Any] = {"ordered": ordered, "radii": radii, "backend": backend}
     parts = [
         [weight * sums for sums in edge_means_and_totals(part, edges, coefficient, **options)]
@@ -242,10 +245,6 @@ def ragged_edges(points: Points, edges: Tensor, starts: Tensor, *, backend: str 
     first = n * torch.repeat_interleave(starts.diff(), output_size=len(edges))
     own = (edges + first.unsqueeze(1)).unsqueeze(0)
     return choose(backend, flat, len(edges)).observation_edges(flat, own, starts).squeeze(0)
-
-
-def _place(edges: Tensor, points: Points) -> Tensor:
-    return place(edges, points.parts[0].device)
 
 
 def choose(backend: str, points: Points, pairs: int | None = None) -> Backend:

@@ -89,7 +89,7 @@ def edge_means_and_totals(
     """
     if radii:
         parts, edges, coefficient = add_star(points.parts, edges, coefficient)
-        joined = edge_means_and_totals(points.replace(parts), edges, coefficient)
+        joined = edge_means_and_totals(Points(parts, points.norm), edges, coefficient)
         return joined[0].roll(-points.agents), joined[1]
     x, o, m, distance = points.values, points.values.shape[0], edges.shape[0], PAIR_FUNCTIONS[points.norm]
     if m == 0:  # still of the graph that autograd walks
@@ -127,7 +127,9 @@ def add_star(
     agents = torch.arange(1, parts[0].shape[1] + 1, device=edges.device)
     joined = torch.cat([torch.stack([torch.zeros_like(agents), agents], dim=1), edges + 1])
     rest = torch.ones(len(edges), dtype=torch.float64, device=edges.device) if coefficient is None else coefficient
-    both = (torch.cat([mean_agent(part), part], dim=1) for part in parts)
+    both = []
+    for part in parts:
+        both.append(torch.cat([mean_agent(part), part], dim=1))
     return tuple(both), joined, torch.cat([rest.new_zeros(len(agents)), rest])
 
 
