@@ -19,7 +19,7 @@ from graphsnd.files import read_json
 
 PACKAGES = ("torch", "numpy", "scipy", "networkx", "numba", "triton", "vmas", "mpe2")
 SOURCES = ("src", "paper", "benchmarks")  # folders of a checkout that results depend on, without their results/
-# Of all files there.
+# Endings of all source files.
 SUFFIXES = (".py", ".pyi", ".json", ".yaml", ".css", ".md", ".html", ".js", ".mplstyle", ".typed")
 PACKAGE = Path(graphsnd.__file__).resolve().parent  # the one that runs, which may be another checkout's
 MANIFEST = "commit.json"  # at the root of a copy without history: its commit, and the hash of its sources

@@ -56,7 +56,7 @@ TEAMS = (
 )
 # The paper's table: share beyond 0.05 for trained policies, in the order of the designs.
 PAPER_SHARES = (0.6252, 0.3757, 0.2302)
-# Of Table 5: mean milliseconds of a call, trained and random-init; that of all pairs is 4.87 and 4.86 times the first.
+# Table 5: mean milliseconds of a call, trained and random-init; that of all pairs is 4.87 and 4.86 times the first.
 CALLS = ("all pairs", "bernoulli:0.1", "bernoulli:0.25", "regular:2")
 PAPER_MS = {"": (0.307, 0.063, 0.107, 0.158), "_initial": (0.306, 0.063, 0.106, 0.143)}
 

@@ -160,7 +160,7 @@ def partition_error(cases: int, seed: int) -> float:
 
 
 class DistanceCounter(TorchFunctionMode):
-    """Count 2-Wasserstein distances of the plain torch kernel inside a ``with``: square roots, and what cdist returns."""
+    """Count the 2-Wasserstein distances of the plain torch kernel inside a ``with``: roots, and results of cdist."""
 
     def __init__(self) -> None:
         super().__init__()

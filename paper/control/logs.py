@@ -25,7 +25,7 @@ class History:
 
     @property
     def iterations(self) -> int:
-        """That are done."""
+        """Number of finished iterations."""
         return self.rows[-1].iteration
 
 

@@ -187,5 +187,5 @@ def _rms_difference(rows: Rows) -> float:
 
 
 def _median(rows: Rows, column: str) -> float:
-    """Of a column, over the rows that have it."""
+    """Return the median of a column over the rows that have it."""
     return statistics.median(value for row in rows if (value := getattr(row, column)) is not None)

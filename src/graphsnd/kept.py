@@ -1,4 +1,4 @@
-"""What was computed of a tensor before, such as the order of the edges of a graph, kept for the next call."""
+"""A cache of results computed from a tensor, such as the order of a graph's edges, for the next call."""
 
 from __future__ import annotations
 

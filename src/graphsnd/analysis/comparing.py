@@ -35,15 +35,15 @@ class TeamsComparison:
     """
 
     first: float  # SND of the first team
-    second: float  # SND of the second
+    second: float  # SND of the second team
     difference: float  # first - second
-    interval: Interval  # of the difference, over observations not seen, by clusters; asymptotic
-    p_value: float  # that the clusters' differences are as likely to have the other sign
+    interval: Interval  # of the difference, for other observations like these, by clusters; asymptotic
+    p_value: float  # of the test that each cluster's difference is as likely to have the other sign
     confidence: float  # coverage of the interval
-    clusters: int  # their number
-    by: str  # what they are, as of an estimate
-    observations: int  # their number
-    distance: str  # its name
+    clusters: int  # number of clusters
+    by: str  # definition of the clusters
+    observations: int  # number of observations
+    distance: str  # name of the distance
 
     def __float__(self) -> float:
         return self.difference

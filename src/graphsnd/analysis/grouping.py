@@ -40,11 +40,11 @@ class Roles:
 
     labels: torch.Tensor  # [n] int64, role 0 is the largest
     count: int  # number of roles
-    representatives: tuple[int, ...]  # of each role, the agent nearest to its others
-    loss: torch.Tensor  # [n], SND less SND of the others: what the team loses without the agent; may be negative
+    representatives: tuple[int, ...]  # agent of each role that is nearest to its other agents
+    loss: torch.Tensor  # [n], SND minus SND without the agent; may be negative
     silhouette: float  # mean over agents, -1 to 1; 0 for one role
-    snd: float  # of the whole team
-    names: tuple[str, ...]  # of the agents
+    snd: float  # SND of the whole team
+    names: tuple[str, ...]  # names of the agents
     linkage: NDArray[np.float64]  # [n - 1, 4], scipy's average linkage of the distances
 
     def cut(self, count: int) -> torch.Tensor:
@@ -146,7 +146,7 @@ def roles(
     nearest = [int(agents[matrix[np.ix_(agents, agents)].sum(1).argmin()]) for agents in done]
     sums, pairs = matrix.sum(1), math.comb(n, 2)
     total = float(sums.sum()) / 2
-    # Of two agents, the one that is left has no pair, and SND 0.
+    # With two agents, the one that remains has no pair, and SND 0.
     loss = torch.from_numpy(total / pairs - (total - sums) / max(1, math.comb(n - 1, 2)) * (n > 2))
     sizes, to_roles = np.bincount(labels), matrix @ np.eye(len(done))[labels]
     quality = float(_silhouettes(to_roles, labels, sizes).mean()) if len(done) > 1 else 0.0

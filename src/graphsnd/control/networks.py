@@ -137,7 +137,7 @@ class ControlledTeam(Team):
         if self.squashed or not isinstance(distance, Wasserstein):
             return distance.maximum
         ends = torch.stack([self.scale.double() * end for end in self.deviations.output_range()])
-        # Of logits too: centring projects them, which brings no two agents farther apart.
+        # This holds for logits too: centring is a projection, which moves no two agents apart.
         length = diagonal(ends.amin(0), ends.amax(0))
         common: float | None = 1.0
         if self.kind == "categorical":

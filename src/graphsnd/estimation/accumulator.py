@@ -70,7 +70,7 @@ class SndAccumulator:
         # Float64: the total of all pairs, or of each edge; of a random graph also of each agent to the mean agent.
         drawn = self.graph is not None and self.graph.estimates_snd
         self._sums = torch.zeros(1 if self.graph is None else self.graph.m + drawn * self.agents, dtype=torch.float64)
-        # Of each cluster: its number, its observations, and the sum of their diversities; sorted by number.
+        # Number, observations and sum of diversities of each cluster, sorted by number.
         self._ids = self._sizes = torch.zeros(0, dtype=torch.int64)
         self._own = torch.zeros(0, dtype=torch.float64)
 

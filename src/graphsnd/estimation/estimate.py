@@ -60,35 +60,35 @@ class Estimate:
 
     value: float  # the estimate of the target
     target: str  # what the value estimates: "SND", or "Graph-SND" where the graph defines the measure
-    standard_error: float  # on the given observations, from the design; 0 when everything of the target was used
+    standard_error: float  # on the given observations, from the design; 0 if nothing was sampled
     interval: Interval  # covers the target with at least this confidence; see method for what it assumes
     asymptotic_interval: Interval | None  # value -+ Student's quantile * standard_error; None where freedom is below 30
     confidence: float  # coverage of the intervals
     method: str  # how the interval was made
     observation_error: float | None  # the ± of the sentence: standard error for other observations; None where too few
     agents: int  # size of the team
-    observations: int  # that were used
+    observations: int  # observations that were used
     pairs_total: int  # n(n-1)/2
     pairs_used: int  # distances measured at each observation, the rounded mean where each has its own graph
-    policy_evaluations: int  # policies times observations they were shown
-    distance: str  # its name
-    design: str  # as designs.parse reads it, or the family of a graph
-    family: str = ""  # class of the behaviour that was compared
+    policy_evaluations: int  # policies times the observations on which they were evaluated
+    distance: str  # name of the distance
+    design: str  # text of the design, or the family of a graph
+    family: str = ""  # class of the compared behaviour
     freedom: float = math.inf  # degrees of freedom of the standard error
     clusters: str = ""  # what observation_error takes as independent, or why it is unknown
     pair_error: float = 0.0  # the part of the standard error that comes from choosing pairs
-    population_interval: Interval | None = None  # asymptotic, clustered: SND on others like them; both errors
-    observations_total: int = 0  # that were given
-    distances: int = 0  # measured in all
-    why: str = ""  # why this design
-    zero: str = ""  # what makes the value exactly 0
+    population_interval: Interval | None = None  # asymptotic, clustered: SND on similar observations; both errors
+    observations_total: int = 0  # observations that were given
+    distances: int = 0  # distances measured, at all observations
+    why: str = ""  # reason for the design
+    zero: str = ""  # reason for a value of exactly 0
     met: bool | None = None  # whether the tolerance was met; None without one
-    looks: int = 1  # how often the data were inspected to decide whether to go on
-    seconds: float = 0.0  # that it took
-    empty_share: float = 0.0  # of the observations whose own graph has no weight, which count as 0
+    looks: int = 1  # number of checks whether the tolerance was met
+    seconds: float = 0.0  # duration of the measurement
+    empty_share: float = 0.0  # share of observations whose own graph has no weight, which count as 0
     redrawn: bool = False  # whether other pairs are measured at each observation
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
-    names: tuple[str, ...] = ()  # of the agents in order, where they have any
+    names: tuple[str, ...] = ()  # names of the agents in order, if they have any
     # Mean distance of each measured pair, float64 [pairs_used]. None where pairs are redrawn at each observation, and
     # above 2^16 pairs.
     pair_distances: Tensor | None = field(default=None, compare=False)
@@ -102,7 +102,7 @@ class Estimate:
 
     @property
     def exact(self) -> bool:
-        """Whether nothing is left to chance on the given observations."""
+        """Whether the value has no sampling error on the given observations."""
         return self.guaranteed and self.interval[0] == self.interval[1]
 
     def matrix(self) -> Tensor | None:

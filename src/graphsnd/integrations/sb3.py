@@ -119,7 +119,7 @@ class _Policy(nn.Module):
         return read_actions(action, self.actions)
 
     def _read(self, distribution: Any, *, to_range: bool) -> Behavior:
-        # Of torch, before the tanh; MaskablePPO has several of them under another name.
+        # The torch distribution, before the tanh; MaskablePPO has several under another name.
         base = getattr(distribution, "distributions", None) or distribution.distribution
         if isinstance(base, D.Bernoulli):
             base = D.Independent(base, 1)

@@ -24,7 +24,7 @@ class Decomposition:
     """
 
     groups: tuple[Hashable, ...]  # the labels, in the order in which they first occur
-    snd: torch.Tensor  # of the whole team
+    snd: torch.Tensor  # SND of the whole team
     within: torch.Tensor  # distances of pairs in one group, summed and divided by the number of all pairs
     between: torch.Tensor  # the same of pairs in two groups
     shares: torch.Tensor  # [g, g], upper triangle: the part of each group, and of each pair of groups; sums to SND

@@ -75,7 +75,7 @@ class DiversityLog(Companion):
             # Kernels are compiled by their first call, which is no part of what they cost.
             self.warm = True
             measure_diversity(self.team(0), chosen[0], probability=probability, generator=hashed(0))
-        # Of the iteration, not of a stream: one measurement more must not change the next.
+        # Seeded by the iteration, not by a stream: an additional measurement must not change the next.
         generators = [hashed(run.seed, SAMPLED_GRAPHS, outcome.iteration) for run in self.runs]
         return [
             measure_diversity(self.team(place), chosen[place], probability=probability, generator=generator)

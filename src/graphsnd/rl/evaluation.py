@@ -26,7 +26,7 @@ class Evaluation:
         (True, 0.0)
     """
 
-    reward: float  # of a step, mean over agents and environments, until the environment's episode ended
+    reward: float  # reward per step, mean over agents and environments, until the environment's episode ended
     solved_at_end: float | None  # share of agents that had done their part when their test episode or the time ended
 
 

@@ -65,43 +65,43 @@ class Row:
 
     iteration: int  # from 1
     arm: str | None = None  # with control: the design, unconstrained, homogeneous, or seek:LOW:HIGH
-    target: float | None = None  # that SND is to be held at
-    seed: int  # of the run
-    reward: float  # of a step, mean over agents, environments and steps
-    episodes: int | None = None  # that ended in the rollout
-    solved: float | None = None  # in rollouts, with drawn actions: share of agents whose part was done where an episode
-    # or the rollout ended; Evaluation.solved_at_end is of whole test episodes
+    target: float | None = None  # SND at which the team is held
+    seed: int  # seed of the run
+    reward: float  # reward per step, mean over agents, environments and steps
+    episodes: int | None = None  # episodes that ended in the rollout
+    solved: float | None = None  # share of agents that had done their part when an episode or the rollout ended, with
+    # sampled actions; Evaluation.solved_at_end measures whole test episodes
     policy_loss: float | None = None  # clipped loss of PPO, mean over gradient steps, as are the next three
-    value_loss: float  # of the critics
-    entropy: float | None = None  # of the policies
-    kl: float | None = None  # divergence of the policies that acted from those of the step, estimated from the actions
-    snd: float | None = None  # of the updated policies, over all pairs
-    graph_snd: float | None = None  # of the same, over a sampled graph
-    snd_observations: int | None = None  # pooled observations that both were measured on
-    snd_seconds: float | None = None  # of distances over all pairs
-    graph_snd_seconds: float | None = None  # of drawing the graph and the distances of its edges
-    behavior_seconds: float | None = None  # all policies on all of those observations, which both need
-    level: float | None = None  # that SND was held at in the rollout, where a controller seeks it
-    clear: int | None = None  # 1 once it has seen rewards differ between levels by more than noise, else 0
-    estimate: float | None = None  # the controller's, after the last step
-    scale: float | None = None  # mean over the steps
+    value_loss: float  # loss of the critics
+    entropy: float | None = None  # entropy of the policies
+    kl: float | None = None  # divergence of the acting policies from those of the step, estimated from the actions
+    snd: float | None = None  # SND of the updated policies, over all pairs
+    graph_snd: float | None = None  # Graph-SND of the same policies, over a sampled graph
+    snd_observations: int | None = None  # pooled observations of both measurements
+    snd_seconds: float | None = None  # distances over all pairs
+    graph_snd_seconds: float | None = None  # drawing the graph, and distances of its edges
+    behavior_seconds: float | None = None  # evaluating all policies on these observations, for both
+    level: float | None = None  # SND at which the team was held in the rollout, if a controller seeks the level
+    clear: int | None = None  # 1 once rewards differed between levels by more than noise, else 0
+    estimate: float | None = None  # the controller's estimate after the last step
+    scale: float | None = None  # scale, mean over the steps
     applied: float | None = None  # estimate times scale: the paper's signal, see graphsnd.control.tracking_error
-    audit: float | None = None  # SND over all pairs of the policies that acted, before they learnt from it
-    tracking_error: float | None = None  # of applied, relative
-    audit_error: float | None = None  # of the audit, relative
-    local_audit: float | None = None  # of the same policies, what an arm of neighbours holds: Graph-SND on their graphs
-    local_error: float | None = None  # of the local audit, relative
+    audit: float | None = None  # SND over all pairs of the acting policies, before they learn from the rollout
+    tracking_error: float | None = None  # relative error of applied
+    audit_error: float | None = None  # relative error of the audit
+    local_audit: float | None = None  # Graph-SND on the graphs of neighbours that the arm holds
+    local_error: float | None = None  # relative error of the local audit
     saturated: int | None = None  # steps whose scale was clipped by the bounds
     zero: int | None = None  # steps that measured no diversity
     empty: int | None = None  # steps whose draw had no pairs
     invalid: int | None = None  # steps whose measurement was not finite
     overflow: float | None = None  # largest distance of a mean from the box in a sample, mean over samples
-    observations: int | None = None  # that each estimate was made on
-    rollout_seconds: float  # of all stacked runs together
-    policy_seconds: float | None = None  # of this arm's runs together: deviations evaluated for the estimates
-    distance_seconds: float | None = None  # of this arm's runs together: drawing pairs and adding up their distances
-    update_seconds: float  # of all runs together: the rest of learning
-    audit_seconds: float | None = None  # of all runs together
+    observations: int | None = None  # observations of each estimate
+    rollout_seconds: float  # all stacked runs together
+    policy_seconds: float | None = None  # this arm's runs together: evaluating deviations for the estimates
+    distance_seconds: float | None = None  # this arm's runs together: drawing pairs and adding up distances
+    update_seconds: float  # all runs together: the rest of learning
+    audit_seconds: float | None = None  # all runs together
 
 
 FIELDS = {field.name: field for field in dataclasses.fields(Row)}

@@ -41,9 +41,9 @@ class Trained:
     """
 
     trainer: Trainer  # after the last iteration
-    finished: bool  # False when it was interrupted; the checkpoint is where it stopped
-    seconds: float  # of training, over all resumptions
-    threads: int = 1  # of torch
+    finished: bool  # False if it was interrupted; the checkpoint has the last iteration
+    seconds: float  # duration of the training, over all resumptions
+    threads: int = 1  # torch's number of threads
     stopped: int = 0  # the signal that interrupted it
 
 

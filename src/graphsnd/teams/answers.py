@@ -175,7 +175,7 @@ def check_rows(
                 changed[~kept] = few[kept].repeat(2, *[1] * (few.dim() - 1))[: int((~kept).sum())]
             settled |= not torch.equal(changed, few)
             for one, two in zip(first, ask(changed), strict=True):
-                # Of each policy by itself: beside large actions of one, another may change by little and be wrong.
+                # Relative to each policy's own actions: beside large ones of another, a small change still counts.
                 close = 64 * torch.finfo(one.dtype).eps * one.abs().nan_to_num(0, 0).flatten(1).amax(1, keepdim=True)
                 x, y = one[:, kept].flatten(1), two[:, kept].flatten(1)
                 same &= ((x == y) | ((x - y).abs() <= close) | (x.isnan() & y.isnan())).all(1)

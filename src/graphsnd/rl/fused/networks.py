@@ -25,7 +25,7 @@ EXACT = os.environ.get("TRITON_INTERPRET") == "1"
 
 
 class Weights(NamedTuple):
-    """Of all networks, in the order in which autograd gives gradients back."""
+    """Weights of all networks, in the order in which autograd gives gradients back."""
 
     w1: Tensor  # [networks, in, H], float32
     b1: Tensor  # [networks, H]

@@ -206,7 +206,7 @@ def rounded(values, out, count, width, blocks, WIDE: tl.constexpr, EXACT: tl.con
 
 @triton.jit(do_not_specialize=["rows", "taken", "agents", "parts"])
 def take(x, index, out, rows, taken, agents, parts, K: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr):
-    """Of every block of ``rows`` rows those that ``index[block // agents]`` names."""
+    """Take the rows that ``index[block // agents]`` names from every block of ``rows`` rows."""
     program = tl.program_id(0)
     block, r = (program // parts).to(tl.int64), program % parts * ROWS + tl.arange(0, ROWS)
     k = tl.arange(0, WIDE)
@@ -262,7 +262,7 @@ def _softplus(x):
 
 @triton.jit
 def _read_action(common, deviations, actions, scale, shift, floor, row, mask, a: tl.constexpr, A: tl.constexpr):
-    """Of action a: before its squashing, the squashed part of the mean, the raw scale, the scale, and the residual."""
+    """Read action a: value before squashing, squashed part of the mean, raw scale, scale, and residual."""
     edge = 1.0 - 1.1920928955078125e-07  # a rounding step
     action = tl.minimum(tl.maximum(tl.load(actions + row * A + a, mask=mask, other=0.0), -edge), edge)
     u = 0.5 * tl.log((1.0 + action) / (1.0 - action))
