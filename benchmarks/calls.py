@@ -13,12 +13,10 @@ observations where all would take too long; share_timed says which part.
 fraction_of_limit: pairs per second of `queued` over those of `limit`, the arithmetic of a pair alone (a subtraction and
 a multiply-add for each feature, a square root and an addition) in float32, in the same rounds. GPU only.
 
-peak_bytes: memory allocated at most, the behaviour included. GPU only.
-
-sampled: calls that measure part of the pairs, each by itself, in the same rounds as `snd`. kept_graph and new_graph
-are `graphsnd.graph_snd` on a tenth of the pairs, the graph drawn before and within the call. Designs that redraw their
-pairs per observation are whole calls of `graphsnd.measure`, intervals included; with "sums" they are their draws and
-distances alone, on a GPU. over_snd: their times over that of `snd`.
+sampled: calls that measure part of the pairs, each by itself, in the same rounds as `snd`; with "queued" many in a row.
+kept_graph and new_graph are `graphsnd.graph_snd` on a tenth of the pairs, the graph drawn on the CPU before, and within
+the call. Designs are whole calls of `graphsnd.measure`, intervals included; `measure` is that of all pairs. over_snd:
+their times over that of `snd`, or of `snd` queued.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from typing import Any
 import torch
 
 import graphsnd as gs
-from benchmarks.speed import CDIST_CALL, cdist
+from benchmarks.speed import PEER_CALL, cdist
 from benchmarks.timing import Clock, Contestant, Options, make_limit, race, summarise_times
 from graphsnd import graphs
 from graphsnd.behavior import Behavior, Distance
@@ -64,12 +62,13 @@ CASES = [
     *(Case(n) for n in (50, 500)),
     *(Case(n, features) for n in (100, 500) for features in (8, 16, 32, 64, 128)),
     *(Case(500, 8, distance) for distance in (gs.Hellinger(), gs.JensenShannon())),
-    *(Case(n, features, gradient=True) for n, features in ((50, 4), (500, 4), (500, 32))),
+    *(Case(n, features, gradient=True) for n, features in ((50, 4), (500, 4), (500, 8), (500, 32), (500, 128))),
 ]
 CPU_CASES = [*CASES, Case(100, 8, gs.JensenShannon(), observations=1024), Case(50, 3, correlated=True)]
 FULL = [*CASES, Case(2000), Case(2000, 32)]
 TENTH = 0.1  # chance of a pair of the sampled graphs
-DESIGNS = ("ring:4", "matching", "agents:8")  # that redraw their pairs per observation
+DESIGNS = ("bernoulli:0.1", "ring:4", "matching", "agents:8")
+TEAMS = {"cpu": ((300, 4), (1000, 4), (1000, 16)), "cuda": ((500, 4), (1000, 4), (2000, 4), (4000, 4))}
 
 
 def measure(options: Options) -> dict[str, Any]:
@@ -79,28 +78,32 @@ def measure(options: Options) -> dict[str, Any]:
     for case in QUICK if options.quick else FULL if options.full else CASES if cuda else CPU_CASES:
         options.step(f"{case.name}, n = {case.n:,}, {case.features} features")
         rows.append(compare(case, case.observations or (256 if options.quick or not cuda else 4096), options))
-    teams = (50,) if options.quick else (500, 2000, 10_000) if options.full and cuda else (500, 2000)
-    many = 4096 if cuda and not options.quick else 256
-    sampled = options.each("part of the pairs", teams, lambda n: compare_sampled(n, many, options))
-    return {"calls": rows, "sampled": sampled}
+    teams = ((50, 4),) if options.quick else TEAMS[options.device.type] + ((10_000, 4),) * (options.full and cuda)
+    return {"calls": rows, "sampled": [compare_sampled(*team, options) for team in teams]}
 
 
-def compare_sampled(n: int, observations: int, options: Options) -> dict[str, Any]:
+def compare_sampled(n: int, features: int, options: Options) -> dict[str, Any]:
     """Time calls that measure part of the pairs."""
+    options.step(f"part of the pairs, n = {n:,}, {features} features")
     device, cuda = options.device, options.device.type == "cuda"
-    behavior, generator = example(Case(n), observations, device, options.seed), torch.Generator(device)
-    kept = graphs.bernoulli(n, TENTH, seed=generator)
+    observations = 256 if options.quick else 4096 if cuda else 1024
+    behavior, generator = example(Case(n, features), observations, device, options.seed), torch.Generator(device)
+    kept = graphs.bernoulli(n, TENTH, seed=options.seed)
     timed: dict[str, Callable[[], object]] = {
         "snd": partial(gs.snd, behavior),
         "kept_graph": partial(gs.graph_snd, behavior, kept),
         "new_graph": lambda: gs.graph_snd(behavior, graphs.bernoulli(n, TENTH, seed=generator)),
+        "measure": partial(gs.measure, behavior),
     }
     for name in DESIGNS:
         timed[name] = partial(gs.measure, behavior, design=name)
     contestants = [Contestant(name, call, alone=True) for name, call in timed.items()]
+    contestants += [Contestant(f"{name}_queued", timed[name]) for name in ("snd", "kept_graph", "new_graph")]
     times = race(contestants, Clock(device), ROUNDS if cuda and not options.quick else options.rounds)
-    over = {name: one["median_s"] / times["snd"]["median_s"] for name, one in times.items()}
-    return {"n": n, "observations": observations, "edges": kept.m, "over_snd": over, "contestants": times}
+    exact = {name: times["snd_queued" if name.endswith("queued") else "snd"]["median_s"] for name in times}
+    over = {name: one["median_s"] / exact[name] for name, one in times.items()}
+    about = {"n": n, "features": features, "observations": observations, "edges": kept.m}
+    return {**about, "over_snd": over, "contestants": times}
 
 
 def compare(case: Case, observations: int, options: Options) -> dict[str, Any]:
@@ -112,7 +115,7 @@ def compare(case: Case, observations: int, options: Options) -> dict[str, Any]:
     contestants = [Contestant("one_call", call, pairs, alone=True), Contestant("queued", call, pairs)]
     points = embed(behavior, case.distance) if not case.gradient else None
     if points is not None and points.norm is Norm.EUCLIDEAN:
-        contestants.append(cdist(points, Clock(device), CDIST_CALL * (0.1 if options.quick else 1.0)))
+        contestants.append(cdist(points, Clock(device), PEER_CALL * (0.1 if options.quick else 1.0)))
     contestants += make_limit(device, case.features) if cuda else []
     times = race(contestants, Clock(device), ROUNDS if cuda and not options.quick else options.rounds)
     times["repeated"] = summarise_times([Clock(device).seconds(call) for _ in range(ROUNDS)])
@@ -123,7 +126,6 @@ def compare(case: Case, observations: int, options: Options) -> dict[str, Any]:
         "n": case.n,
         "observations": observations,
         "features": case.features,
-        "peak_bytes": peak(call, device) if cuda else None,
         "fraction_of_limit": fraction,
         "contestants": times,
     }
@@ -151,11 +153,3 @@ def calls(case: Case, behavior: Behavior) -> Callable[[], object]:
     assert isinstance(behavior, gs.Gaussian)
     inputs = behavior.loc, behavior.scale
     return lambda: torch.autograd.grad(gs.snd(behavior, case.distance), inputs)
-
-
-def peak(call: Callable[[], object], device: torch.device) -> int:
-    """Return the bytes allocated at most during a call."""
-    torch.cuda.synchronize(device)
-    torch.cuda.reset_peak_memory_stats(device)
-    call()
-    return torch.cuda.max_memory_allocated(device)

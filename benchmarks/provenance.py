@@ -17,7 +17,7 @@ import graphsnd
 from graphsnd.errors import InputError
 from graphsnd.files import read_json
 
-PACKAGES = ("torch", "numpy", "scipy", "networkx", "numba", "triton", "vmas", "mpe2")
+PACKAGES = ("torch", "numpy", "scipy", "networkx", "numba", "triton", "vmas", "mpe2", "pykeops")
 SOURCES = ("src", "paper", "benchmarks")  # folders of a checkout that results depend on, without their results/
 # Endings of all source files.
 SUFFIXES = (".py", ".pyi", ".json", ".yaml", ".css", ".md", ".html", ".js", ".mplstyle", ".typed")

@@ -1,4 +1,8 @@
-"""How fast is exact SND, against a loop over pairs, torch.cdist, a tenth of the pairs, and the limit of the device?
+"""How fast is exact SND, against a loop over pairs, others' ways to sum, a tenth of the pairs, and the device's limit?
+
+Others' ways: torch.cdist in its default mode and in the one without matrix products, which is as exact as graphsnd;
+torch.compile of the broadcast difference; and KeOps (pykeops, where it is installed). The last two are not in --quick
+runs, because they compile. left_out says what could not run here, and why.
 
 All contestants get the same points, the [loc, scale] embedding of diagonal Gaussians over two actions, whose Euclidean
 distance is the 2-Wasserstein distance.
@@ -6,7 +10,7 @@ distance is the 2-Wasserstein distance.
 Times are seconds of one call. All contestants take turns within a round; medians and quartiles are over rounds.
 
 share_timed below 1: that part of the work was timed and the time divided by it. The pair loop runs on a random part
-of the pairs, cdist on the first observations.
+of the pairs, others' ways on the first observations.
 
 pairs_per_second of the sampled graphs counts the pairs they measure.
 
@@ -17,6 +21,7 @@ rounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -29,20 +34,16 @@ AGENTS, QUICK_AGENTS, FULL_AGENTS = (4, 16, 50, 100, 500, 2000), (4, 16, 50), (4
 EQUATION_1 = (500, 2_048_000)  # agents and observations of the paper's eq. (1)
 ACTIONS = 2
 SAMPLED = 0.1  # chance of a pair under the sampled graphs
-CDIST_CHUNKS = {"cpu": (18, 20, 22), "cuda": (22, 24, 26)}  # powers of two of distances at a time, to try
+CHUNKS = {"cpu": (18, 20, 22), "cuda": (22, 24, 26)}  # powers of two of distances at a time, to try
 LOOP_PAIRS = 20_000  # more are never timed
-LOOP_CALL, CDIST_CALL = 0.3, 1.5  # seconds that one timed call of a slow contestant may last
+LOOP_CALL, PEER_CALL = 0.3, 1.5  # seconds that one timed call of a slow contestant may last
 
 
 def measure(options: Options) -> dict[str, Any]:
     """Time all contestants for teams of growing size; with ``full``, on a GPU, also eq. (1) as the paper has it."""
     sizes = QUICK_AGENTS if options.quick else FULL_AGENTS if options.full else AGENTS
     rows = options.each("exact and sparse SND", sizes, lambda n: compare(n, options))
-    result: dict[str, Any] = {"exact": rows}
-    if options.full:
-        options.step("the observations of eq. (1)")
-        result["equation_1"] = _equation_1(options)
-    return result
+    return {"exact": rows} | ({"equation_1": _equation_1(options)} if options.full else {})
 
 
 def compare(n: int, options: Options) -> dict[str, Any]:
@@ -51,17 +52,15 @@ def compare(n: int, options: Options) -> dict[str, Any]:
     large = 256 if n <= 2000 else 64  # on a CPU, in reasonable time
     observations = 256 if options.quick else 4096 if device.type == "cuda" or n <= 500 else large
     clock, points = Clock(device), example_points(n, observations, device, seed)
-    contestants = [pair_loop(points, clock, LOOP_CALL * slow, seed), cdist(points, clock, CDIST_CALL * slow)]
-    return _time(points, [*contestants, *fused(points), *sparse(points, seed)], options)
+    loop = pair_loop(points, clock, LOOP_CALL * slow, seed)
+    others, left_out = peers(points, clock, PEER_CALL * slow, options.quick)
+    return _time(points, [loop, *others, *fused(points), *sparse(points, seed)], options) | {"left_out": left_out}
 
 
 def _equation_1(options: Options) -> dict[str, Any] | None:
     """Time the fused total on the observations of eq. (1); None where the memory does not allow it."""
     (n, observations), device = EQUATION_1, options.device
-    if device.type != "cuda":
-        return None
-    torch.cuda.empty_cache()
-    if torch.cuda.mem_get_info(device)[0] < 1.3 * observations * n * 2 * ACTIONS * 4:
+    if device.type != "cuda" or torch.cuda.mem_get_info(device)[1] < 1.3 * observations * n * 2 * ACTIONS * 4:
         return None
     points = example_points(n, observations, device, options.seed)
     return _time(points, fused(points)[:1], options)
@@ -115,22 +114,52 @@ def pair_loop(points: Points, clock: Clock, budget: float, seed: int) -> Contest
 
 
 def cdist(points: Points, clock: Clock, budget: float) -> Contestant:
-    """Return batched distance matrices: on the first observations where all would take too long."""
+    """Return batched distance matrices in the default mode, as people call it.
+
+    From 26 agents on that is a matrix product, which is faster than differences but loses half the digits of close
+    agents.
+    """
+    return in_chunks("cdist", lambda c: torch.cdist(c, c).sum(dim=(1, 2)), points, clock, budget)
+
+
+def peers(points: Points, clock: Clock, budget: float, quick: bool) -> tuple[list[Contestant], dict[str, str]]:
+    """Return others' ways to sum over pairs, and why some are left out."""
+    exact, found, left_out = "donot_use_mm_for_euclid_dist", [cdist(points, clock, budget)], {}
+    ways: dict[str, Any] = {"cdist_exact": lambda c: torch.cdist(c, c, compute_mode=exact).sum(dim=(1, 2))}
+    if not quick:
+        broadcast = torch.compile(lambda c: (c[:, :, None] - c[:, None]).square().sum(-1).sqrt().sum(dim=(1, 2)))
+        ways |= {"compiled": broadcast, "keops": keops}
+    for name, sums in ways.items():
+        try:
+            found.append(in_chunks(name, sums, points, clock, budget))
+        except (ImportError, RuntimeError, OSError) as error:
+            left_out[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+    return found, left_out
+
+
+def keops(c: torch.Tensor) -> Any:
+    """Return sums over ordered pairs by KeOps, where it is installed."""
+    x, y = map(import_module("pykeops.torch").LazyTensor, (c[:, :, None], c[:, None]))
+    return ((x - y) ** 2).sum(-1).sqrt().sum(2).sum(dim=(1, 2))
+
+
+def in_chunks(
+    name: str, sums: Callable[[torch.Tensor], torch.Tensor], points: Points, clock: Clock, budget: float
+) -> Contestant:
+    """Return sums over ordered pairs, some observations at a time: of the first ones where all would take too long."""
     x, n = points.values, points.agents
-    steps = sorted({min(len(x), max(1, 2**power // n**2)) for power in CDIST_CHUNKS[x.device.type]})
+    steps = sorted({min(len(x), max(1, 2**power // n**2)) for power in CHUNKS[x.device.type]})
 
     def totals(count: int, step: int) -> torch.Tensor:
-        # The default mode, as people call it: from 26 agents on a matrix product, which is faster than
-        # differences but loses half the digits of close agents.
-        return torch.cat([torch.cdist(c, c).sum(dim=(1, 2)) for c in x[:count].split(step)]) / 2
+        return torch.cat([sums(c) for c in x[:count].split(step)]) / 2
 
     totals(steps[-1], steps[-1])
-    # Which chunk is the fastest depends on the caches and on who else computes; cdist gets the best of three.
+    # Which chunk is the fastest depends on the caches and on who else computes; everyone gets the best of three.
     best = min(steps, key=lambda step: _fastest(lambda: totals(steps[-1], step), clock, tries=3))
     count = _affordable(lambda count: totals(count, best), len(x), clock, budget, least=best)
     notes = {"observations_timed": count, "observations_per_chunk": best}
     pairs = n * (n - 1) // 2 * len(x)
-    return Contestant("cdist", lambda: totals(count, best), pairs=pairs, share=count / len(x), notes=notes)
+    return Contestant(name, lambda: totals(count, best), pairs=pairs, share=count / len(x), notes=notes)
 
 
 def _affordable(work: Callable[[int], object], whole: int, clock: Clock, budget: float, *, least: int = 1) -> int:

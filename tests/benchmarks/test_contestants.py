@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -29,6 +30,22 @@ def test_contestants_compute_the_same_snd() -> None:
     torch.testing.assert_close(cdist.call().double(), truth, rtol=1e-5, atol=0)
     torch.testing.assert_close(fused.call(), truth, rtol=1e-6, atol=0)
     assert backward.call()[0].shape == points.values.shape
+
+
+def test_others_compute_the_same_snd_and_those_that_are_not_installed_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points, clock = speed.example_points(9, 33, CPU, 0), Clock(CPU)
+    truth = reference.pair_totals(points)
+    monkeypatch.setattr(torch, "compile", lambda function: function)  # takes ten seconds
+    monkeypatch.setitem(sys.modules, "pykeops.torch", None)
+    found, left_out = speed.peers(points, clock, 100.0, quick=False)
+    assert [one.name for one in found] == ["cdist", "cdist_exact", "compiled"]
+    assert list(left_out) == ["keops"]
+    assert "pykeops" in left_out["keops"]
+    for one in found:
+        torch.testing.assert_close(one.call().double(), truth, rtol=1e-5, atol=0)  # type: ignore[attr-defined]
+    assert [one.name for one in speed.peers(points, clock, 100.0, quick=True)[0]] == ["cdist", "cdist_exact"]
 
 
 def test_a_small_budget_times_a_part_and_says_which() -> None:
