@@ -204,11 +204,7 @@ def four(block, a):
 def apart(norm, x, y):
     """What four features add to a distance, under the root if there is one."""
     p, q, r, s = x[0] - y[0], x[1] - y[1], x[2] - y[2], x[3] - y[3]
-    if norm == EUCLIDEAN:
-        t = p * p + q * q + r * r + s * s
-    else:
-        t = absolute(p) + absolute(q) + absolute(r) + absolute(s)
-    return t
+    return p * p + q * q + r * r + s * s if norm == EUCLIDEAN else absolute(p) + absolute(q) + absolute(r) + absolute(s)
 
 
 @inlined
