@@ -76,7 +76,7 @@ class DiversityControl(Companion):
         self.local_audits: dict[int, Tensor] = {}
         self.levels = torch.full_like(self.sums[0], math.nan)
         self.generators: list[torch.Generator] = []
-        self.neighbours: dict[int, tuple[MovingGraph, int]] = {}  # by first run: graph of all samples, most edges of one
+        self.neighbours: dict[int, tuple[MovingGraph, int]] = {}  # by first run: graph of all samples, most edges
 
     def scale(self) -> Tensor:
         """Return the scale of all runs without a new measurement: ``[runs]``, float64."""

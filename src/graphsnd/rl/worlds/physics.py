@@ -254,7 +254,7 @@ def _index_starts(keys: Tensor, size: int) -> Callable[[Tensor], Tensor]:
 
 
 def _expand_runs(owner: Tensor, begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the numbers ``begin .. end-1`` of all owners one after the other, and the owner of each."""
+    """Return the numbers ``begin .. end-1`` of all owners in a row, the owner of each number first."""
     counts = end - begin
     before = counts.cumsum(0) - counts
     which = torch.repeat_interleave(counts)
