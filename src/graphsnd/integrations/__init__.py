@@ -1,1 +1,1 @@
-"""Adapters to other libraries: no mathematics, each imported by name and only by those who have the library."""
+"""Adapters to other libraries, without mathematics. Import one by name if you have its library."""

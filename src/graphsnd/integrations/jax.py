@@ -148,7 +148,8 @@ def nnx_team(
 
     Args:
         modules: Modules by name, or a list.
-        answer: From what a module puts out to what :class:`JaxTeam` takes: ``lambda logits: {"logits": logits}``.
+        answer: Function from a module's output to an answer that :class:`JaxTeam` takes:
+            ``lambda logits: {"logits": logits}``.
         feature_dims: As in :class:`JaxTeam`.
 
     Raises:

@@ -79,12 +79,12 @@ def collect(
 ) -> Collected:
     """Step an environment with the policies of a team, and return what its agents observed.
 
-    An episode that is over is followed by another one. An agent is asked while it is there: it may leave before the
-    others, or join them later.
+    An episode that is over is followed by another one. Agents may leave before the others or join later; an agent acts
+    only while it is present.
 
     Args:
         env: A PettingZoo environment, parallel or AEC, or a Gymnasium environment, in which each policy acts for
-            ``steps`` by itself; or a function that makes one. It is reset, and is not closed.
+            ``steps`` alone; or a function that makes one. It is reset, and is not closed.
         policies: Policies by the agents' names, or a list in the order of ``possible_agents``, or one for all agents.
             They are policies of :func:`graphsnd.evaluate`, or have a ``predict`` as models of Stable-Baselines3, which
             gets the output of their ``VecNormalize``. None draws random actions, within the action mask where there
@@ -94,7 +94,7 @@ def collect(
 
     Returns:
         Observations as float32, by agent and pooled, with their episodes. Where they are a dict of ``observation`` and
-        ``action_mask``, the first; other dicts are kept by key. Agents that were never there are left out.
+        ``action_mask``, the first; other dicts are kept by key. Agents that never appeared are left out.
 
     Raises:
         InputError: For something that is no environment, agents without a policy, and answers that are no actions.

@@ -39,7 +39,7 @@ class Probe:
     def __init__(self, every: int = 1, observations: int = 2048, **options: Any) -> None:
         self.every = check_integer("every", every, "to be at least 1", low=1)
         self.observations = check_integer("observations", observations, "to be at least 1", low=1)
-        if options.get("design") is not None:  # a wrong one is refused before training begins
+        if options.get("design") is not None:  # so a wrong one is refused before training begins
             options["design"] = as_design(options["design"])
         self.options = options
         self._rows: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -57,7 +57,7 @@ class Probe:
     def due(self, step: int, who: str = "") -> bool:
         """Return whether it is time to measure at a step, for each of several learners by itself."""
         last = self._last.get(who)
-        if last is not None and last <= step < last + self.every:  # a count that started again is below
+        if last is not None and last <= step < last + self.every:  # a count that restarted is smaller
             return False
         self._last[who] = step
         return True
@@ -82,7 +82,7 @@ class Probe:
             step: The framework's count, which seeds random pairs.
             team: Team, as :func:`graphsnd.measure` takes it.
             observations: Likewise; None for a behaviour.
-            clusters: Episode or environment of each observation; taken for unknown where there is only one.
+            clusters: Episode or environment of each observation; treated as unknown if there is only one.
             positions: Likewise.
         """
         if clusters is not None and clusters.unique().numel() < 2:

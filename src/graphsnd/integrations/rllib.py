@@ -111,15 +111,15 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
     """Log the SND of the modules while an algorithm trains, as ``env_runners/diversity/snd`` of its results.
 
     SND is over agents, each with the module it is mapped to: those that share a module are 0 apart, unless ``columns``
-    says where their observations tell them apart. Every environment
-    runner measures the modules with which it acts, on what all of its agents have observed last, once there are two of
-    them. A result has the mean over the measurements since the one before.
+    says where their observations tell them apart. Every environment runner measures the modules with which it acts, on
+    the latest observations of all of its agents, once there are two of them. A result holds the mean over the
+    measurements since the previous result.
 
     Args:
         modules: Names of modules whose agents are compared; all of them when None.
         every: Steps of the environment from one measurement to the next.
         observations: Largest number of observations to measure on, the latest ones.
-        columns: Where the one module that all compared agents share reads for which of them it acts, as in
+        columns: Features in which a module that all compared agents share reads for which agent it acts, as in
             :meth:`ModuleTeam.shared`. What an agent's own observations hold there is its identity.
         **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
 

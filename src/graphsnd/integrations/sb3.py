@@ -32,7 +32,7 @@ class ModelTeam(SpacesTeam):
     PPO, A2C and SAC are compared by their distributions, as the environment receives actions: after SAC's tanh, and in
     the units of the action space. TD3 and DDPG are compared by the action without noise, DQN by the greedy action:
     total variation is the share of observations on which two models choose differently. Policies are read at every
-    call, so that training shows.
+    call, so results follow training.
 
     Observations are ``[..., *shape]`` of the observation space, images with channels first or last. Those of
     ``MultiInputPolicy`` are a dict of such, by the keys of its Dict space. Those of ``MaskablePPO`` are a dict of
@@ -44,8 +44,8 @@ class ModelTeam(SpacesTeam):
         deterministic: Compare all by the action that they would take without exploration, as algorithms of different
             kinds have to be.
         squashed: Whether SAC is compared after its tanh, or before it.
-        normalize: For models with a ``VecNormalize``, which have to say. True: observations are those of the
-            environment, and each model normalises them by its own statistics. False: they are normalised already.
+        normalize: Required for models with a ``VecNormalize``. True: observations are those of the environment, and
+            each model normalises them by its own statistics. False: they are normalised already.
 
     Raises:
         InputError: For different spaces, recurrent models beside others, and a ``VecNormalize`` without ``normalize``.
@@ -195,8 +195,8 @@ def _buffered(models: Sequence[Any], probe: Probe, seats: int) -> tuple[Any, Ten
 
     Args:
         models: The models.
-        probe: Chooses.
-        seats: Environments side by side that are one game.
+        probe: Probe that chooses the observations.
+        seats: Number of consecutive environments that form one game.
 
     Returns:
         Observations ``[observations, ...]``, and int64 ``[observations]``.

@@ -24,9 +24,9 @@ class SpacesTeam(PoliciesTeam):
     Observations of a Dict or Tuple are joined to one row of numbers each, and taken apart again where a policy answers.
 
     Args:
-        argument: For messages: what the policies came in.
+        argument: Name of the argument with the policies, for messages.
         spaces: By name, the observation space and the action space of each.
-        policies: In the same order.
+        policies: Policies, in the same order.
         squashed: As in :class:`~graphsnd.teams.policies.PoliciesTeam`.
         recurrent: By name, whether a policy has a memory. It is then given sequences ``[batch, time, features]``.
 
@@ -62,10 +62,11 @@ class SpacesTeam(PoliciesTeam):
         """Return the team of agents that share one policy, which reads in its observations for which agent it acts.
 
         Args:
-            policy: One of those of which this team is made, or a team with that one alone.
-            agents: Their number, or a list of their names.
-            columns: Where an observation holds the identity, which is replaced: a slice, a list or one integer. In
-                observations of several arrays, with the key of one of them: ``{"observation": slice(-3, None)}``.
+            policy: One of the policies of this team, or a team with that one alone.
+            agents: Number of agents, or a list of their names.
+            columns: Features of an observation that hold the identity, which is replaced: a slice, a list or one
+                integer. In observations of several arrays, with the key of one of them:
+                ``{"observation": slice(-3, None)}``.
             identity: As in :meth:`graphsnd.Team.shared`: ``[agents, k]``, one-hot vectors when None.
             **options: Those of this team.
 
@@ -121,7 +122,7 @@ def locate(columns: Any, keys: Sequence[Any]) -> tuple[Any, Any]:
 
     Args:
         columns: ``{key: columns}``, or the columns alone where there is one array.
-        keys: Those of all arrays.
+        keys: Keys of all arrays.
 
     Raises:
         InputError: For an unknown key, and for several arrays and no key.
@@ -139,7 +140,7 @@ def locate(columns: Any, keys: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def map_arrays(function: Callable[..., Any], *given: Any) -> Any:
-    """Return a function's values of arrays, or, of dicts of arrays, those of each."""
+    """Apply a function to arrays, or to each array of dicts of arrays."""
     if not isinstance(given[0], Mapping):
         return function(*given)
     return {key: function(*(each[key] for each in given)) for key in given[0]}

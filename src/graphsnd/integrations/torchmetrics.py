@@ -74,7 +74,7 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
 
         Raises:
             InputError: Before the first update; for teams of several sizes, families or orders of agents, or several
-                distances: the mean of their SND is that of none; and for a state of another metric.
+                distances, whose mean SND has no meaning; and for a state of another metric.
         """
         if not int(self.observations):
             raise InputError("behavior", "in at least one update", "none", "Call update first.")

@@ -40,9 +40,9 @@ class KeyedTeam(Team):
 
     Attributes:
         observation_keys: Keys of the observations; none for a bare network.
-        columns: Where an observation holds for which agent a network acts that all share. It is replaced by the
-            identity of the agent in whose place it is shown. A slice, a list or one integer; where several entries are
-            read, with the key of one: ``{("agents", "observation"): slice(-3, None)}``. None: nothing is replaced.
+        columns: Features in which an observation tells a shared network for which agent it acts. They are replaced by
+            the identity of the agent that answers. A slice, a list or one integer; where several entries are read, with
+            the key of one: ``{("agents", "observation"): slice(-3, None)}``. None: nothing is replaced.
         identity: As in :meth:`graphsnd.Team.shared`: ``[agents, k]``, one-hot vectors when None.
     """
 
@@ -106,7 +106,7 @@ class ActorTeam(KeyedTeam, JointTeam):
     Attributes:
         observation_keys: Where the actor reads observations; none for a bare network. Where there are several,
             observations are a TensorDict, or a dict with these keys.
-        columns: Where it reads for which agent it acts, if all share it; as an argument: :meth:`shared`.
+        columns: Features in which a shared actor reads for which agent it acts; an argument of :meth:`shared`.
         identity: What it reads there, ``[agents, k]``; one-hot vectors when None.
 
     Raises:
@@ -152,7 +152,7 @@ class ActorTeam(KeyedTeam, JointTeam):
 
         Args:
             policy: An actor as above, such as one with ``share_params=True``.
-            agents: Their number, or a list of their names.
+            agents: Number of agents, or a list of their names.
             columns: Becomes the attribute, as ``identity`` does.
             identity: Likewise.
             **options: As above.
@@ -164,7 +164,7 @@ class ActorTeam(KeyedTeam, JointTeam):
         return team
 
     def alike(self) -> str:
-        """Return that agents are one network that is not told whom it acts for; nothing where they may differ."""
+        """Return a message if agents share one network that does not read its agent's identity, else an empty text."""
         untold = self._shared and self.columns is None
         return f"share one network, so they act alike on the same observation. {HINT}" if untold else ""
 
@@ -238,7 +238,7 @@ class DiversityCallback(TrainerHookBase):  # type: ignore[misc, valid-type]
         return {"batches": self.batches}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on with that number."""
+        """Restore that number."""
         self.batches = state_dict["batches"]
 
 
@@ -255,7 +255,7 @@ def collapse_equal_agents(behavior: Behavior) -> Behavior:
     """Return the first agent's answers for all if agents differ by rounding only, else the behaviour unchanged.
 
     One network that answers for all agents rounds by the place of an observation in the batch, which is no diversity.
-    An actor that tells its one network which agent it is has some all the same.
+    An actor that gives its one network the agent's identity can still have diversity.
     """
     first = map_tensors(lambda given, trailing: given[0].narrow(-1 - trailing, 0, 1).expand_as(given[0]), [behavior])
     for part, own in zip(tensors_of(behavior), tensors_of(first), strict=True):

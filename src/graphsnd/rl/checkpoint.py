@@ -1,4 +1,4 @@
-"""Checkpoints: one file, which a crash leaves as the old one or the new one."""
+"""Checkpoints: one file, which after a crash is either the old one or the new one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graphsnd.rl.trainer import Trainer
 from graphsnd.teams.files import OBSERVATIONS
 
 CHECKPOINT, DESCRIPTION = "checkpoint.safetensors", "settings.json"
-STACKS = "stacks"  # folder of a grid, in which each stack of runs has one of its own
+STACKS = "stacks"  # folder in a grid's folder, with a folder for each stack of runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +27,9 @@ class Checkpoint:
 
     task: Task
     iteration: int
-    seconds: float  # of training so far
+    seconds: float  # seconds of training so far
     tensors: dict[str, Tensor]
-    threads: int = 0  # of torch; 0 where it does not say
+    threads: int = 0  # number of torch's threads; 0 if the file does not say
 
 
 def save_checkpoint(folder: Path, task: Task, trainer: Trainer, *, seconds: float = 0.0, threads: int = 0) -> None:
@@ -67,7 +67,7 @@ def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
 
     Args:
         folder: Folder of a training.
-        logged: Whether all its iterations must be in the log, as when training goes on from it.
+        logged: Whether all its iterations must be in the log, as for resuming.
 
     Raises:
         InputError: When there is none, or it is damaged, of another version or not logged.
@@ -128,14 +128,14 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
     """Write each run's team into a folder of its own, for :meth:`Team.load <graphsnd.Team.load>`.
 
     Independent actors go to ``seed-<seed>/``, controlled policies at their present scale to
-    ``<arm>-target-<target>-seed-<seed>/``. Beside each lie the observations on which its diversity was measured or
-    audited last, under the key ``observations``, and under ``clusters`` the episode of each, over which their error is
-    computed. So ``graphsnd measure seed-0`` works without the world.
+    ``<arm>-target-<target>-seed-<seed>/``. Each is saved with the observations on which its diversity was last measured
+    or audited (``observations``), and with the episode of each observation (``clusters``), which its error bars need.
+    So ``graphsnd measure seed-0`` works without the world.
 
     Args:
-        folder: Where.
+        folder: Folder to write to.
         trainer: Between two iterations.
-        observations: Whether to write those; a trainer that was loaded and not stepped has none.
+        observations: Whether to write the observations; a loaded trainer has none before its next iteration.
 
     Example:
         >>> import tempfile

@@ -44,7 +44,7 @@ def run_folded(inputs: Tensor, folded: Layers, activation: str) -> Tensor:
 
 
 class _Sigmoid(torch.autograd.Function):
-    """In place, its derivative too: nothing else reads what the product behind it gives back."""
+    """Sigmoid in place, and its gradient in place too: nothing else reads the gradient of the next product."""
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor) -> Tensor:
@@ -62,8 +62,8 @@ def fold_columns(network: StackedMLP) -> Layers:
     """Return the layers of stacked networks for columns, ``[networks, out, in]`` and ``[networks, out, 1]``.
 
     On a CPU tanh(x) = 2 sigmoid(2x) - 1, and both affine maps are folded into the weights: there torch's sigmoid takes
-    a third of the time of its tanh, which is a third of a training step. The fold costs digits of hidden features near
-    0, at the level of 1e-7; gradients flow through it as it stands.
+    a third of the time of its tanh, which is a third of a training step. The fold costs hidden features near 0 an error
+    of about 1e-7; gradients flow through it.
     """
     layers = [(weight.mT.contiguous(), bias.mT) for weight, bias in zip(*network.flat(), strict=True)]
     if not _folds(layers[0][0], network.activation):

@@ -25,7 +25,7 @@ class ScaledPolicy(Policy):
     """Controlled policies that act at a scale which stays the same within a rollout.
 
     Args:
-        controlled: All runs.
+        controlled: Policies of all runs.
 
     Attributes:
         scale: float64 ``[runs]``, written before each rollout.
@@ -45,7 +45,7 @@ class StackedCritic(Critic):
     """A critic for every agent, run by the same engine as the policies.
 
     Args:
-        network: Batch ``(runs, agents)``, one output.
+        network: Networks with batch ``(runs, agents)`` and one output.
     """
 
     def __init__(self, network: StackedMLP) -> None:
@@ -84,7 +84,7 @@ class ControlledLearner(Learner):
     """An Adam for the policies, one for the critics, and one that pulls means back into the box of actions.
 
     Args:
-        policy: All runs.
+        policy: Policies of all runs.
         critic: Their critics.
         settings: Learning rates and the rest.
 
@@ -104,7 +104,7 @@ class ControlledLearner(Learner):
         self.sums = torch.zeros(
             len(self.statistics), self.policy.batch[0], dtype=torch.float64, device=actors[0].device
         )
-        # Where gradients flow through the estimate, it cannot be left out of what is captured.
+        # If gradients flow through the estimate, it would have to be captured too.
         self.capturable = not settings.differentiable
         self.fused = can_fuse(self.policy, differentiable=settings.differentiable)
 
@@ -123,7 +123,7 @@ class ControlledLearner(Learner):
         """Minimise the square of the largest distance by which an agent's mean left [-1, 1], mean over samples.
 
         Only one agent of a sample has a gradient, and only where it is outside. So all agents are evaluated without
-        one, and then those again: a hundredth of the rows or less.
+        gradients, and then only those agents with gradients: a hundredth of all or less.
         """
         if seen.is_cuda and not self.policy.deviations.engine.fused:
             self.pull_all_inside(seen, scale)  # plain torch would have to wait for the number of rows
@@ -157,7 +157,7 @@ class ControlledLearner(Learner):
 
 
 def can_fuse(policy: ControlledPolicy, *, differentiable: bool) -> bool:
-    """Return whether the fused loss does the same: for tanh-normal policies, without gradients through the scale."""
+    """Return whether the fused loss can be used: for tanh-normal policies, without gradients through the scale."""
     return policy.deviations.engine.fused and policy.kind == "tanh-normal" and not differentiable
 
 

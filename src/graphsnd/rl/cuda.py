@@ -24,7 +24,7 @@ class CudaGraph:
         changes: The tensors among them that it reads before it writes. They are restored after the warm-up.
         device: Device of the tensors.
         capture: False to call it always.
-        warm_up: A shorter function that does all that it does; itself when None.
+        warm_up: A shorter function with the same operations; ``function`` when None.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ def restored(tensors: Sequence[Tensor]) -> Iterator[None]:
 
 
 class Stopwatch:
-    """Adds up seconds by name: of the clock on a CPU, of events in the stream on a GPU, without waiting in between.
+    """Adds up seconds by name: from the clock on a CPU, from CUDA events on a GPU, which need no waiting.
 
     Args:
         device: Device that does the work.
@@ -104,7 +104,7 @@ class Stopwatch:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Count what is done inside."""
+        """Count the time spent inside."""
         if self.device.type != "cuda":
             start = perf_counter()
             yield
@@ -128,7 +128,7 @@ class Stopwatch:
 
 @contextmanager
 def matmul_precision(device: torch.device, *, tf32: bool) -> Iterator[None]:
-    """Let a GPU round matrix products to TF32 inside, or not, and restore the setting. A CPU is left as it is."""
+    """Let a GPU round matrix products to TF32 inside, or not, and restore the setting. A CPU is not affected."""
     if device.type != "cuda":
         yield
         return

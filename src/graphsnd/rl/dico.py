@@ -26,16 +26,16 @@ from graphsnd.rl.streams import CONTROL_GRAPHS, hashed
 from graphsnd.rl.worlds import World
 from graphsnd.rl.worlds.world import Discrete
 
-MOST_FILLED = 1 << 24  # places for edges that may stay unused in a measurement, of about 50 bytes each
+MOST_FILLED = 1 << 24  # padding edges that a measurement may hold, about 50 bytes each
 SUMS = ("scale", "saturated", "zero", "empty", "invalid")
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Consecutive runs that share a design, and so one controller with a target for each."""
+    """Consecutive runs that share a design and a controller, which has a target for each run."""
 
     controller: Controller
-    rows: slice  # of the stacked runs
+    rows: slice  # places among the stacked runs
     arm: str
 
 
@@ -43,7 +43,7 @@ class DiversityControl(Companion):
     """Controllers of all arms.
 
     Args:
-        policy: All runs.
+        policy: Policies of all runs.
         runs: Their arms, targets and seeds.
         groups: Arms of the runs, with their controllers.
         settings: Settings, which limit the number of observations.
@@ -51,8 +51,8 @@ class DiversityControl(Companion):
 
     Attributes:
         states: States of the controllers, one for each group.
-        sums: ``[len(SUMS), runs]``, added up over the gradient steps of an iteration.
-        audits: ``[runs]``, of the last rollout.
+        sums: Sums over the gradient steps of an iteration, ``[len(SUMS), runs]``.
+        audits: SND of each run in the audit of the last rollout, ``[runs]``.
         local_audits: Local measure of each run whose controller holds one.
         levels: Levels of the last rollout, ``[runs]``, of controllers that seek one; NaN for others.
     """
@@ -67,7 +67,7 @@ class DiversityControl(Companion):
     ) -> None:
         self.policy, self.runs, self.groups, self.settings = policy, runs, groups, settings
         spatial = any(as_design(group.controller.design).needs_positions for group in groups)
-        self.places = find_positions(world) if spatial else slice(0)  # of positions among the features
+        self.places = find_positions(world) if spatial else slice(0)  # features that hold the position
         device = policy.scale.device
         counts = [group.rows.stop - group.rows.start for group in groups]
         self.states = [group.controller.initial((count,), device) for group, count in zip(groups, counts, strict=True)]
@@ -76,7 +76,7 @@ class DiversityControl(Companion):
         self.local_audits: dict[int, Tensor] = {}
         self.levels = torch.full_like(self.sums[0], math.nan)
         self.generators: list[torch.Generator] = []
-        self.neighbours: dict[int, tuple[MovingGraph, int]] = {}  # by first run: at all samples, and most edges of one
+        self.neighbours: dict[int, tuple[MovingGraph, int]] = {}  # by first run: graph of all samples, most edges
 
     def scale(self) -> Tensor:
         """Return the scale of all runs without a new measurement: ``[runs]``, float64."""
@@ -139,7 +139,7 @@ class DiversityControl(Companion):
             samples: The whole rollout, as networks read it.
             buffer: Rollout as it was collected; positions of agents are read from it.
             index: int64 ``[runs, m]``, the minibatch.
-            watch: Counts ``policies:<arm>`` and ``distances:<arm>``.
+            watch: Stopwatch, which counts ``policies:<arm>`` and ``distances:<arm>``.
 
         Returns:
             The scale of all runs, ``[runs]``.
@@ -168,13 +168,13 @@ class DiversityControl(Companion):
         if not design.needs_positions:
             return [select_pairs(design, count, agents, each, device=device) for each in self.generators[group.rows]]
         if group.rows.start not in self.neighbours:
-            # Agents do not move during an update, so neighbours are looked for once and not in each of its steps.
+            # Agents do not move during an update, so neighbours are searched once and not at every gradient step.
             graph = design.draw(agents, positions=buffer.observations[group.rows, ..., self.places].flatten(0, 2))
             assert isinstance(graph, MovingGraph)
             self.neighbours[group.rows.start] = graph, int(graph.starts.diff().max())
         graph, most = self.neighbours[group.rows.start]
         first = torch.arange(runs, device=device).unsqueeze(1) * (len(graph) // runs)
-        # One crowded sample would widen all; but graphs of different sizes wait for the device.
+        # One crowded sample would pad all others. Graphs of different sizes need no padding, but wait for the device.
         if chosen.numel() * (most - graph.m / len(graph)) > MOST_FILLED:
             return [Selection(take_observations(graph, each)) for each in first + chosen]
         parts = zip(*fill_up(graph, first + chosen, most), strict=True)
@@ -245,7 +245,7 @@ class DiversityControl(Companion):
 
 
 def find_positions(world: World) -> slice:
-    """Return which features of an observation are the agent's own position: of simple spread not the first ones.
+    """Return which features of an observation are the agent's own position; they need not be the first ones.
 
     Raises:
         InputError: If none are.
@@ -292,12 +292,12 @@ def fill_up(graph: MovingGraph, observations: Tensor, width: int) -> tuple[Tenso
     """Return the edges of some observations side by side, without waiting for the device.
 
     Args:
-        graph: Without weights.
-        observations: int64 ``[...]``, also repeatedly.
-        width: The most edges that one of all observations has. Fewer are filled up with edges of others.
+        graph: Graph without weights.
+        observations: Indices of observations, int64 ``[...]``; they may repeat.
+        width: Largest number of edges of any observation. Shorter lists are padded with edges of other observations.
 
     Returns:
-        int64 ``[..., width, 2]``, and float64 ``[..., width]``: 1 for an edge of the observation, 0 for one of another.
+        int64 ``[..., width, 2]``, and float64 ``[..., width]``: 1 for an edge of the observation, 0 for padding.
 
     Example:
         >>> moving = MovingGraph(3, torch.tensor([[0, 1], [0, 2], [1, 2]]), torch.tensor([0, 1, 3]))
@@ -313,7 +313,7 @@ def fill_up(graph: MovingGraph, observations: Tensor, width: int) -> tuple[Tenso
 
 
 def take_observations(graph: MovingGraph, observations: Tensor) -> MovingGraph:
-    """Return the graphs of observations int64 ``[k]``, also repeatedly, without weights.
+    """Return the graphs of the observations int64 ``[k]``, which may repeat; without weights.
 
     Example:
         >>> moving = MovingGraph(3, torch.tensor([[0, 1], [0, 2], [1, 2]]), torch.tensor([0, 1, 3]))

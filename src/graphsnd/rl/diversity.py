@@ -25,7 +25,7 @@ class DiversityLog(Companion):
     Args:
         policy: The actors of all runs.
         seeds: Seed of each run.
-        settings: When, and on how much, diversity is measured.
+        settings: How often and on how many observations diversity is measured.
     """
 
     def __init__(self, policy: IndependentPolicy, seeds: Sequence[int], settings: Settings) -> None:
@@ -72,7 +72,7 @@ class DiversityLog(Companion):
         """Return the diversity of every run on the observations of the last rollout, by the names of columns."""
         chosen, probability = self.choose(outcome.buffer.observations), self.settings.diversity_probability
         if not self.warm:
-            # Kernels are compiled by their first call, which is no part of what they cost.
+            # The first call compiles kernels, which must not count as their cost.
             self.warm = True
             measure_diversity(self.team(0), chosen[0], probability=probability, generator=hashed(0))
         # Seeded by the iteration, not by a stream: an additional measurement must not change the next.
@@ -96,7 +96,7 @@ def measure_diversity(
         team: The policies.
         observations: ``[observations, features]``, pooled.
         probability: Probability of a pair in the Bernoulli graph.
-        generator: For the graph, on the CPU.
+        generator: Generator of the graph, on the CPU.
 
     Returns:
         SND over all pairs and over the graph, and the seconds that they took, by the names of columns in

@@ -59,7 +59,7 @@ class Bank:
         self.observations.copy_(observations)
 
     def refill(self) -> None:
-        """Spawn a state for each that was taken, for each run from its own stream; waits for the device."""
+        """Replace the states that were taken, for each run from its own stream; waits for the device."""
         taken = self.taken.tolist()
         for run, each in enumerate(self.streams):
             first = int(self.refilled[run])

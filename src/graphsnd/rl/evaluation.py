@@ -27,7 +27,7 @@ class Evaluation:
     """
 
     reward: float  # reward per step, mean over agents and environments, until the environment's episode ended
-    solved_at_end: float | None  # share of agents that had done their part when their test episode or the time ended
+    solved_at_end: float | None  # share of agents at their goal when their test episode or the time ended
 
 
 @torch.no_grad()
@@ -38,13 +38,13 @@ def evaluate_team(
 
     Args:
         team: The policies; agent i of the world acts by policy i.
-        world: Where.
+        world: World to act in.
         steps: Largest number of steps.
         seed: Seed of the episodes, and of the actions where they are drawn.
         deterministic: Whether agents take their likeliest action instead of drawing one.
 
     Returns:
-        Reward and the share of agents that solved their part (None where the world has no such thing).
+        Reward and the share of agents that reached their goal (None if agents have no goals of their own).
 
     Example:
         >>> from graphsnd.rl import Settings, Trainer

@@ -34,7 +34,7 @@ Work = Callable[[str, Task, Path], int]  # trains in a folder; returns the signa
 
 @dataclass(frozen=True)
 class Stack:
-    """How far a stack of runs is.
+    """Progress of a stack of runs.
 
     Example:
         >>> import tempfile
@@ -46,9 +46,9 @@ class Stack:
         [('0', (0,), 2, 'finished'), ('1', (1,), 2, 'finished')]
     """
 
-    name: str  # of its folder in stacks/
-    task: Task  # of its runs
-    folder: Path  # of its last attempt, or of its end
+    name: str  # name of its folder in stacks/
+    task: Task  # task of its runs
+    folder: Path  # folder of its last attempt, or the final one
     done: int = 0  # iterations in its log
     state: str = "waiting"  # "running", "finished" or "failed"
     error: str = ""  # why it failed
@@ -69,7 +69,7 @@ def train_grid(
 
     The cut (:func:`cut_grid`) is written to ``settings.json`` and used again when the grid is resumed. Each stack has a
     folder of its own in ``stacks/``, as :func:`train` writes it. With the same cut every number but the seconds has
-    the same bits in one process and on a cluster, whatever was lost meanwhile.
+    the same bits in one process and on a cluster, whatever workers were lost.
 
     Args:
         task: Task of all runs.
@@ -151,17 +151,16 @@ def run_stacks(
     """Train stacks one after the other or as tasks of Ray, and leave each in ``root/name``.
 
     Every attempt begins by giving the stack's folder a new name, ``name.1``, ``name.2``, ... A worker that was given up
-    and lives on (its node was cut off) finds no folder under the name it knows, so it cannot write into the attempt
-    that took over, whatever host it is on. Each attempt makes its own lock, which a worker of another one does not
-    hold.
+    but still runs (its node was cut off) finds no folder under the name it knows, so it cannot write into the attempt
+    that took over, whatever host it is on. Each attempt has its own lock, which workers of other attempts do not hold.
 
     Args:
         stacks: Stacks by the names of their folders.
         root: Made if need be. One process at a time may use it.
         work: Trains a stack in a folder, from the checkpoint that may be there.
-        device: ``"cpu"`` or ``"cuda"``: what a task asks of Ray.
-        ray: None for this process; an address is connected already.
-        again: Whether stacks that are finished are worked on too.
+        device: ``"cpu"`` or ``"cuda"``: the resource that a task requests from Ray.
+        ray: None for this process; for an address, Ray must be connected already.
+        again: Whether to train finished stacks too.
         report: As for :func:`train_grid`.
 
     Returns:
@@ -245,7 +244,7 @@ def _attempt(root: Path, name: str, task: Task, work: Work) -> int:
 
 @contextmanager
 def connect(address: str | None) -> Iterator[bool]:
-    """Connect to a Ray cluster, unless this process is or ``address`` is None; yields whether there is a GPU."""
+    """Connect to a Ray cluster, unless it is connected or ``address`` is None; yields whether there is a GPU."""
     if address is None:
         yield torch.cuda.is_available()
         return
@@ -255,7 +254,7 @@ def connect(address: str | None) -> Iterator[bool]:
         host, colon, port = address.removeprefix("ray://").rpartition(":")
         try:
             if colon and "://" not in host:
-                # Ray would wait for minutes for one that does not answer.
+                # Ray would wait for minutes for a cluster that does not answer.
                 socket.create_connection((host, int(port)), timeout=SILENCE).close()
             ray.init(address=None if address == "any" else address, logging_level="ERROR", log_to_driver=False)
         except (OSError, OverflowError, ValueError) as error:
@@ -268,7 +267,7 @@ def connect(address: str | None) -> Iterator[bool]:
 
 
 def find_folder(root: Path, name: str) -> Path:
-    """Return the folder of a stack: that of its end, which may not be there yet, or of its last attempt."""
+    """Return the folder of a stack: the final one, which may not exist yet, or that of its last attempt."""
     last = max(_attempts(root / name), default=0)
     return root / f"{name}.{last}" if last and not (root / name).is_dir() else root / name
 

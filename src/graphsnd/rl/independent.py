@@ -119,7 +119,7 @@ class IndependentNetworks:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Within it parameters do not change, and are folded only once."""
+        """Return a context in which parameters do not change, and are folded only once."""
         self.whole.folded = fold_columns(self.whole.network)
         try:
             yield
@@ -131,7 +131,7 @@ class IndependentPolicy(IndependentNetworks, Policy):
     """The actors.
 
     Args:
-        world: Says what agents see and do.
+        world: World, which defines observations and actions.
         settings: Sizes and initial values.
         streams: Random stream of each run; weights are drawn from them.
 
@@ -173,7 +173,7 @@ class IndependentCritic(IndependentNetworks, Critic):
     """The critics: each judges its own agent by what that agent observes.
 
     Args:
-        world: Says what agents see.
+        world: World, which defines observations.
         settings: Sizes and initial values.
         streams: Random stream of each run; weights are drawn from them, after the actors'.
     """
@@ -240,7 +240,7 @@ class IndependentLearner(Learner):
 
     @contextmanager
     def update(self) -> Iterator[None]:
-        """Within it threads take blocks of networks, where there are enough: torch's own wait at every operation."""
+        """Let threads take blocks of networks inside, if there are enough: torch's threads wait at every operation."""
         threads = torch.get_num_threads()
         self.threads = threads if len(self.policy.blocks) >= threads else 1
         with limit_threads(threads if self.threads == 1 else 1):

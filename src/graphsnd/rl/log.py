@@ -19,8 +19,8 @@ from graphsnd.files import append, naming, write_whole
 from graphsnd.rl.rollout import RolloutBuffer
 
 METRICS = "metrics.csv"
-Log = Callable[[Mapping[str, float], int], None]  # of numbers by name, and the iteration
-Open = Callable[[Path, str, int], tuple[Log, Callable[[], None]]]  # how to log, and how to end
+Log = Callable[[Mapping[str, float], int], None]  # takes numbers by name, and the iteration
+Open = Callable[[Path, str, int], tuple[Log, Callable[[], None]]]  # returns a function to log, and one to close
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def read_rows(folder: Path) -> list[Row]:
 
 
 def write_rows(folder: Path, rows: Sequence[Row]) -> None:
-    """Write a ``metrics.csv`` of these rows, in place of the one that may be there."""
+    """Write a ``metrics.csv`` of these rows, and replace an existing one."""
     columns = _columns(rows)
     write_whole(folder / METRICS, _to_lines([columns, *_cells(rows, columns)]))
 
@@ -260,7 +260,7 @@ def _to_lines(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def open_tensorboard(folder: Path, name: str, after: int) -> tuple[Log, Callable[[], None]]:
-    """Write event files to ``folder/tensorboard/name``; TensorBoard hides what an interrupted run had after a step."""
+    """Write event files to ``folder/tensorboard/name``; TensorBoard hides later steps of an interrupted run."""
     require("tensorboard", "tensorboard")
     from torch.utils.tensorboard.writer import SummaryWriter
 

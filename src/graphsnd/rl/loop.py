@@ -70,7 +70,7 @@ def train(
         checkpoint_every: Iterations between two checkpoints; there is one at the end in any case.
         keep_teams: Whether each checkpoint leaves its teams in ``teams/iteration-*``: ``graphsnd measure FOLDER`` then
             gives diversity over training on the same observations.
-        loggers: Names of further loggers, ``tensorboard`` or ``wandb``; each gets a run for every run.
+        loggers: Names of further loggers, ``tensorboard`` or ``wandb``; each logs every run separately.
         on_row: Called with the rows of every iteration, one for each run.
         progress: Called with the number of gradient steps done in an iteration.
 
@@ -147,16 +147,16 @@ def train(
 def choose_threads(trainer: Trainer) -> int:
     """Return the number of torch's threads for a training: the setting, or one where it is 0 and operations are brief.
 
-    An operation ends when its last thread does. Where another program has a core, that is after that program's time
-    slice; an operation that takes no longer than a slice by itself has little to win from a second thread (a third of
-    its time) and that slice to lose. So there is one thread where the largest product of a gradient step, runs x agents
-    x minibatch x width x width, has fewer than ``BRIEF`` multiply-adds, and as many as torch has elsewhere.
+    An operation ends when its last thread does. If another program occupies a core, that is after the time slice of
+    that program. So an operation shorter than a slice gains little from a second thread (a third of its time) and may
+    lose a whole slice. There is therefore one thread if the largest product of a gradient step, runs x agents x
+    minibatch x width x width, has fewer than ``BRIEF`` multiply-adds, and otherwise as many as torch has.
     """
     return trainer.settings.threads or (1 if is_brief(trainer) else torch.get_num_threads())
 
 
 def _resume(task: Task, folder: Path, trainer: Trainer) -> Checkpoint:
-    """Bring the trainer to the folder's checkpoint and return that."""
+    """Restore the trainer from the folder's checkpoint, and return the checkpoint."""
     saved = load_checkpoint(folder, logged=True)
     # More iterations are what a resumption is for; anything else would be another training.
     same = saved.task.with_iterations(task.settings.iterations)
@@ -183,10 +183,10 @@ def check_free(folder: Path) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], int]]:
-    """Note signals that end a program instead of obeying them, so that work can end between two iterations.
+    """Record signals that would end the program, so that it can stop between two iterations.
 
-    They are Ctrl-C, of which the second one interrupts at once, SIGTERM and SIGHUP. What the program was told to ignore
-    (``nohup``) stays ignored.
+    They are Ctrl-C, SIGTERM and SIGHUP. A second Ctrl-C interrupts at once. Signals that the program already ignores
+    (``nohup``) stay ignored.
 
     Yields:
         A function that returns the number of the first signal, 0 before there was one.

@@ -73,7 +73,7 @@ def clipped_loss(log_ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:
     r"""Return PPO's clipped loss of every sample, :math:`-\min(\rho A, \mathrm{clip}(\rho, 1 \pm \epsilon) A)`.
 
     Args:
-        log_ratio: Log-probability of the action now less that when it was drawn, :math:`\log \rho`.
+        log_ratio: Log-probability of the action now minus the one when it was drawn, :math:`\log \rho`.
         advantages: Advantages, in the same shape.
         clip: :math:`\epsilon`.
 
@@ -86,16 +86,16 @@ def clipped_loss(log_ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:
 
 
 class Adam:
-    """Adam on some tensors, all of whose state is tensors.
+    """Adam with all of its state in tensors.
 
     It works element by element and gradients are clipped per run or per agent, so stacked runs learn as they would
-    alone. The number of steps is a tensor because captured work cannot count.
+    alone. The number of steps is a tensor, because a captured CUDA graph cannot change a number in Python.
 
     Args:
         parameters: Each ``[runs, ...]``, or ``[runs, agents, ...]`` with ``per_agent``. Changed in place.
         learning_rate: Step size.
-        anneal: Steps over which it falls to 0 along a line; 0 where it stays.
-        max_norm: Gradient norm that is not exceeded, over all parameters together.
+        anneal: Steps over which the learning rate falls linearly to 0; 0 for a constant one.
+        max_norm: Largest gradient norm, over all parameters together.
         epsilon: Added to the root of the second moment.
         per_agent: Whether the norm is taken for each agent rather than over all agents of a run.
 
@@ -127,7 +127,7 @@ class Adam:
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Clip the gradients and change the parameters in place."""
-        # A tensor where it changes, because captured work cannot count.
+        # A tensor if it changes, because a captured CUDA graph keeps the value of a number.
         rate = self.learning_rate * (1 - self.steps / self.anneal).clamp_min(0) if self.anneal else self.learning_rate
         self.steps += 1
         if self.fused:

@@ -33,7 +33,7 @@ class RolloutBuffer:
     rewards: Tensor  # [R, T, E, N]
     terminated: Tensor  # [R, T, E] bool
     done: Tensor  # [R, T, E] bool, terminated or truncated
-    solved: Tensor  # [R, 2], agents that had done their part where an episode or the rollout ended, and agents there
+    solved: Tensor  # [R, 2], agents at their goal where an episode or the rollout ended, and agents there
     noise: Tensor  # [R, T, E, N, k], or [R, T, E, N] when discrete
     advantages: Tensor  # [R, T, E, N], not normalised
 
@@ -136,12 +136,12 @@ def collect(
 
     Args:
         world: World to act in.
-        policy: Who acts.
+        policy: Policies that act.
         critic: Critic whose values are stored.
         episodes: State of the environments, and fresh ones.
         buffer: Written, apart from ``noise``, which is read.
         restart: Whether all episodes start again.
-        wait: Whether the host may check if an episode ended, to save work. Not inside captured work.
+        wait: Whether the host may check if an episode ended, to save work. Not inside a CUDA graph.
         steps: Fewer than the buffer holds, to warm up.
     """
     steps = steps or buffer.done.shape[1]

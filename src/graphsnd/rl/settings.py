@@ -26,7 +26,7 @@ RANGES: dict[str, dict[str, Any]] = {
     "diversity_probability": {"above": 0, "high": 1}, "actor_gain": {}, "critic_gain": {}, "log_std": {},
     "action_learning_rate": {"above": 0}, "epsilon": {"above": 0}, "tau": {"above": 0, "high": 1},
 }  # fmt: skip
-# What only one of the two kinds of training reads.
+# Settings that only one of the two kinds of training reads.
 INDEPENDENT = (
     "value_coefficient", "entropy_coefficient", "anneal", "critic", "joint", "init", "actor_gain", "critic_gain",
     "policy", "log_std", "diversity_every", "diversity_observations", "diversity_probability",
@@ -67,10 +67,10 @@ class Settings:
         tf32: Whether a GPU may round matrix products of training to TF32. Diversity is always measured without.
         threads: Number of torch's threads while :func:`~graphsnd.rl.train` trains on a CPU. 0 chooses by the size
             of the work: :func:`~graphsnd.rl.loop.choose_threads`.
-        value_coefficient: Independent policies, as the next twelve. Weight of the value loss, half a mean squared
-            error.
+        value_coefficient: Weight of the value loss, half a mean squared error. This and the next twelve are for
+            independent policies.
         entropy_coefficient: Weight of the entropy bonus.
-        anneal: Whether the learning rate falls to 0 along a line, over all iterations; resuming with more raises it.
+        anneal: Whether the learning rate falls linearly to 0 over all iterations; resuming with more raises it.
         critic: ``"independent"``, one for each agent, which sees what its agent sees (IPPO), or ``"central"``, one for
             the team, which sees what all agents see (MAPPO); actors are each agent's own in any case.
         joint: Average losses over agents and clip one gradient norm over the whole team, as the paper's run did. If
@@ -81,10 +81,10 @@ class Settings:
         policy: ``"gaussian"`` or ``"tanh-normal"``, where actions are continuous.
         log_std: Logarithm of the standard deviation of a Gaussian policy at the start.
         diversity_every: Iterations between two measurements of SND, with the first and the last; 0 for never.
-        diversity_observations: Largest number of the rollout's pooled observations that are shown to all policies.
+        diversity_observations: Largest number of the rollout's pooled observations on which SND is measured.
         diversity_probability: Probability of a pair, in the sampled graph.
-        epsilon: Controlled policies, as all that follow. Epsilon of the two Adams of policy and critics, which both
-            have ``learning_rate``.
+        epsilon: Epsilon of the two Adams of policy and critics, which both have ``learning_rate``. This and all that
+            follow are for controlled policies.
         action_learning_rate: Learning rate of the third Adam, which pulls means back into [-1, 1].
         tau: Weight of a new measurement in the estimate.
         bootstrap: First estimate of a controller, ``"measured"`` or ``"target"``.

@@ -38,11 +38,11 @@ class Streams:
         return cls(**{name: hashed(seed, at, device=device if name in ON_DEVICE else None) for at, name in places})
 
     def state(self) -> dict[str, Tensor]:
-        """Return where every stream stands, as bytes."""
+        """Return the state of every stream, as bytes."""
         return {name: getattr(self, name).get_state() for name in NAMES}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Go back to where :meth:`state` was taken.
+        """Restore what :meth:`state` returned.
 
         Raises:
             InputError: For bytes that are no state of a generator.

@@ -1,4 +1,4 @@
-"""What a training is made from, as JSON can say it: a world, seeds, settings, and targets where it is controlled."""
+"""The task of a training, in values that JSON can hold: world, seeds, settings, and targets of a controller."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Task:
 
     Args:
         world: Name or world, as :func:`~graphsnd.rl.worlds.parse_world` reads it.
-        agents: Size of the team; that of the world when None.
+        agents: Size of the team; the world's default when None.
         options: Options of the world.
         seeds: Seeds, one run for each, with the same networks and episodes in all arms.
         target: None for independent policies. For control a diversity, ``"unconstrained"``, ``"homogeneous"`` (or 0),
@@ -47,7 +47,7 @@ class Task:
             design), or several of these; kept as a tuple.
         design: Which pairs the controller measures, as :func:`graphsnd.designs.parse` reads it; one or several. Every
             target is run with each.
-        settings: The rest.
+        settings: Settings of the training.
 
     Raises:
         InputError: For repeats, unknown words, targets that are not above 0.

@@ -72,7 +72,7 @@ class DiversityCallback(_Callback):
         positions: Number of features, the first of an observation, that are the agent's position; for ``knn:3`` and
             ``radius:0.5``, whose pairs are then those of each frame.
         squashed: Whether actions are compared after the final tanh, as environments receive them, or before it.
-        columns: Where observations hold for which agent a shared network acts, ``slice(-3, None)``; see
+        columns: Features in which observations tell a shared network for which agent it acts, ``slice(-3, None)``; see
             :func:`~graphsnd.integrations.benchmarl.evaluation.evaluate_group`.
         **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on. Where a design
             defines the measure, as ``knn:3`` does, it is called ``graph_snd_of_actions``.
@@ -105,7 +105,7 @@ class DiversityCallback(_Callback):
         return self.probe.rows
 
     def on_batch_collected(self, batch: TensorDictBase) -> None:
-        """Measure the policies that collected it, audit those that are controlled, and restart their tallies."""
+        """Measure the policies that collected the batch, audit the controlled ones, and reset their tallies."""
         if self.probe.due(self.experiment.n_iters_performed):
             groups = self.experiment.group_map.items()
             self._log_total([self._log_group(batch, group, names) for group, names in groups])

@@ -67,9 +67,9 @@ def evaluate_group(
         frames: Batch size ``[frames]``, or ``[sequences, time]``, as collected.
         group: Name of the group.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
-        columns: Where observations hold for which agent a shared network acts, as in
-            :class:`~graphsnd.integrations.torchrl.KeyedTeam`. What an agent's own observation holds there stays
-            with the agent, in every seat.
+        columns: Features in which observations tell a shared network for which agent it acts, as in
+            :class:`~graphsnd.integrations.torchrl.KeyedTeam`. The values there belong to the agent and stay with it in
+            every seat.
 
     Returns:
         Batch shape ``[agents, *frames.batch_size]``: seats, then frames. For Q-learners the greedy action, as a

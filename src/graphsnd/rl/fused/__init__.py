@@ -14,7 +14,7 @@ from graphsnd.teams.engine import PLAIN, Engine
 
 WIDTHS = (64, 128, 256)
 MAX_OUTPUTS = 8
-SHARED_MEMORY = {False: 112 * 1024, True: 192 * 1024}  # bytes that a program of the widest networks takes; with TF32
+SHARED_MEMORY = {False: 112 * 1024, True: 192 * 1024}  # bytes per program of the widest networks; with TF32
 
 
 def choose_engine(
@@ -22,15 +22,16 @@ def choose_engine(
 ) -> Engine:
     """Return the fused engine where it can run all the given networks, else plain torch.
 
-    It needs two hidden layers of 64, 128 or 256 each, at most 8 outputs, Triton, and a GPU with bfloat16 and the memory
-    of an A100 or H100, for TF32 of an H100; smaller cards have too little for a tile of the widest networks.
+    The fused engine needs two hidden layers of 64, 128 or 256 units, at most 8 outputs, Triton, and a GPU with
+    bfloat16. A tile of the widest networks must fit into shared memory: that of an A100 or H100 is enough for bfloat16,
+    TF32 needs that of an H100.
 
     Args:
-        sizes: For each kind of network, features of the input, the hidden layers and the output. They share prepared
-            observations, so there is one engine for all.
+        sizes: Features of the input, the hidden layers and the output, for each kind of network. All kinds share
+            prepared observations, so there is one engine for all.
         device: Device of the weights.
         bfloat16: Whether rounding to bfloat16 is allowed.
-        tf32: Whether, if not, rounding to TF32 is.
+        tf32: Whether rounding to TF32 is allowed, if rounding to bfloat16 is not.
 
     Example:
         >>> choose_engine([(18, 256, 256, 2)], torch.device("cpu"), bfloat16=True) is PLAIN

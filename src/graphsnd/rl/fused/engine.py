@@ -1,4 +1,4 @@
-"""The engine that takes rows of stacked networks through all layers on the chip."""
+"""The engine that computes all layers of stacked networks in one GPU program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = {"tanh": TANH, "relu": RELU}
 
 
 class Fused(Engine):
-    """Products with float32 sums, all layers in one program; two hidden ones of equal width only.
+    """All layers in one program, products with float32 sums; only for two hidden layers of equal width.
 
     Weights stay float32 and are rounded at every call; gradients come back in float32. No gradient flows to inputs.
 
@@ -28,7 +28,7 @@ class Fused(Engine):
         self.dtype = dtype
 
     def prepare(self, inputs: Tensor) -> Tensor:
-        """Rounded, and padded with zeros to a width that is read without waste."""
+        """Return inputs rounded, and padded with zeros to a multiple of ``STEP`` features."""
         width = -(-inputs.shape[-1] // STEP) * STEP
         if inputs.dtype == self.dtype and inputs.shape[-1] == width:
             return inputs.contiguous()  # programs read rows one after the other
@@ -55,5 +55,5 @@ class Fused(Engine):
 
 
 def _interleave(weights: Tensors, biases: Tensors) -> list[Tensor]:
-    """Weight, bias, weight, bias, ...; biases without the axis of rows."""
+    """Return weight, bias, weight, bias, ...; biases without the axis of rows."""
     return [part for pair in zip(weights, biases, strict=True) for part in (pair[0].contiguous(), pair[1].squeeze(1))]

@@ -14,8 +14,8 @@ from graphsnd.kernels.gpu.ahead import launch
 from graphsnd.rl.fused import programs
 from graphsnd.teams.heads import SCALE_FLOOR, SCALE_SHIFT
 
-BLOCK = 256  # rows of a program
-ADAM_BLOCK = 2048  # numbers of a program
+BLOCK = 256  # rows per program
+ADAM_BLOCK = 2048  # numbers per program
 
 
 def clipped_losses(
@@ -29,7 +29,7 @@ def clipped_losses(
         actions: The same shape.
         before: Log-probabilities when the actions were drawn, ``[runs, agents, samples]``.
         advantages: The same shape.
-        scales: ``[runs, agents]``; get no gradient.
+        scales: ``[runs, agents]``; they get no gradient.
         clip: Largest change of the probability ratio that counts.
 
     Returns:
@@ -39,7 +39,7 @@ def clipped_losses(
 
 
 def largest_overflow(common: Tensor, deviations: Tensor, scales: Tensor) -> tuple[Tensor, Tensor]:
-    """Return how far the means of each sample leave [-1, 1]: the largest squared distance, and whose it is.
+    """Return the largest squared distance of a mean from [-1, 1] in each sample, and the agent it belongs to.
 
     Args:
         common: As for :func:`clipped_losses`.
@@ -67,7 +67,7 @@ def _to_float32(scales: Tensor) -> Tensor:
 
 
 class ClippedLoss(torch.autograd.Function):
-    """Losses ``[runs]``; slopes are made on the way, since all that they need is at hand."""
+    """Losses ``[runs]``; the forward pass computes the gradients too, because it has all they need."""
 
     @staticmethod
     def forward(ctx: Any, clip: float, *parts: Tensor) -> Tensor:  # noqa: D102
@@ -106,10 +106,10 @@ def adam_step(
 
     Args:
         parameters: ``[runs, networks, ...]`` each, float32 and contiguous.
-        gradients: Gradients of the same shapes; each network's numbers next to each other, or it is copied.
+        gradients: Gradients of the same shapes; copied unless each network's numbers are contiguous.
         moments: First and second moments of the same shapes, contiguous.
         factors: ``[runs]``, multiplied with the gradients.
-        steps: Number of steps with this one, on the device.
+        steps: Number of steps including this one, on the device.
         learning_rate: Adam's learning rate.
         betas: Adam's betas.
         epsilon: Adam's epsilon.
@@ -130,7 +130,7 @@ def adam_step(
 
 
 def _is_pitched(gradient: Tensor) -> bool:
-    """Return whether networks follow each other at equal distances, each one's numbers next to each other."""
+    """Return whether each network's numbers are contiguous, and networks lie at equal distances in memory."""
     runs, each = gradient.shape[:2]
     even = runs == 1 or each == 1 or gradient.stride(0) == each * gradient.stride(1)
     return even and gradient[0, 0].is_contiguous()

@@ -14,10 +14,10 @@ from graphsnd.kernels.gpu.ahead import launch
 from graphsnd.rl.fused import programs
 from graphsnd.rl.fused.tiling import Even, Sorted
 
-ROWS = 64  # of a tile of gathered rows
+ROWS = 64  # rows of a tile of gathered rows
 STEP = 32  # features of the input taken at a time; inputs are padded to a multiple
 COLUMNS = 64  # hidden features of the second layer made at a time
-TALL = 128  # rows of a tile that only passes through, element by element
+TALL = 128  # rows of a tile of an elementwise program
 SPAN, FEW = 512, 4  # rows of a program, and those it takes at a time
 TAKEN, MANY = 16, 2048  # rows, and numbers, that a program copies
 SPLIT = 4096  # rows that one product of a weight's gradient sums over
@@ -36,7 +36,7 @@ class Weights(NamedTuple):
 
 
 class Networks(torch.autograd.Function):
-    """``x`` is ``[rows, K]``, bfloat16, or float32 for products in TF32.
+    """Stacked networks of ``x``, ``[rows, K]`` in bfloat16, or in float32 for products in TF32.
 
     Outputs are float32, ``[networks, rows, out]`` or ``[tiles * size, out]``.
     """
@@ -88,7 +88,7 @@ class Networks(torch.autograd.Function):
                 third, h2, slope, d2, s2, s3, tiling.rows, spans, H=hidden, A=outputs,
                 OUT=triton.next_power_of_2(outputs), KIND=ctx.kind, SPAN=SPAN, ROWS=FEW, num_warps=1,
             )  # fmt: skip
-            # For TF32 the weights lie the other way round.
+            # For TF32 the weights are stored transposed.
             d1 = torch.bmm(d2.view(count, -1, hidden), second if wide else second.mT).view(-1, hidden)
             launch(
                 programs.through_activation, (count * tall, hidden // COLUMNS),
@@ -114,10 +114,10 @@ class Networks(torch.autograd.Function):
 
 
 def _shape_tiles(many: bool, *, wide: bool, keep: bool) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the sizes of a forward program, and how it is compiled; measured on an H200.
+    """Return tile sizes and compiler options of the forward program, the fastest measured on an H200.
 
-    Tall tiles read weights half as often. In bfloat16, programs that keep features are too large for two of them on one
-    processor, and then short ones are faster.
+    Tall tiles read weights half as often. In bfloat16, two programs that keep features do not fit on one
+    multiprocessor; short tiles are then faster.
     """
     if many and wide:
         return {"ROWS": 2 * ROWS, "PARTS": 1 if keep else 2}, {"num_warps": 8, "num_stages": 2 if keep else 3}
@@ -133,7 +133,7 @@ def run_networks(x: Tensor, tiling: Even | Sorted, kind: int, *weights: Tensor) 
 
 
 def _place(tiling: Even | Sorted, x: Tensor, rows: int) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[int], bool]:
-    """Index, network and end of tiles, the grid, and whether rows are gathered."""
+    """Return index, network and end of tiles, the grid, and whether rows are gathered."""
     if isinstance(tiling, Even):
         return (x, x, x), (tiling.networks * tiling.tiles(rows),), False
     return (tiling.index, tiling.which, tiling.starts[-1:]), (len(tiling.which),), True
@@ -175,7 +175,7 @@ def take_rows(x: Tensor, index: Tensor) -> Tensor:
 
 
 def _even(x: Tensor, d: Tensor, tiling: Even, *, own: bool = False) -> Tensor:
-    """``x^T d`` of every network, in pieces that keep the whole GPU busy where networks are few."""
+    """Return ``x^T d`` of every network, in pieces that keep the whole GPU busy if there are few networks."""
     groups = tiling.networks if own else tiling.networks // tiling.group
     pieces = next(n for n in range(min(64, -(-tiling.rows // SPLIT)), 0, -1) if tiling.rows % n == 0)
     a = x.view(groups, pieces, -1, x.shape[1])

@@ -1,9 +1,9 @@
-"""Triton programs of training: stacked networks, and what a step of learning does element by element.
+"""Triton programs of training: stacked networks, and the elementwise parts of a learning step.
 
 Networks have two hidden layers of one width, in bfloat16 or TF32 with float32 sums. A program takes a tile of rows of
 one network through all layers. Hidden features stay on the chip and are written only where a backward pass will read
-them. ``which`` says whose tile it is, so that rows may be sorted by network and padded to whole tiles: how many rows a
-network has need not be known on the host.
+them. ``which`` is the network of each tile. So rows may be sorted by network and padded to whole tiles, and the host
+need not know how many rows a network has.
 """
 
 import triton
@@ -24,10 +24,10 @@ def activate(x, KIND: tl.constexpr, EXACT: tl.constexpr):
 
 @triton.jit
 def narrow(x, WIDE: tl.constexpr, EXACT: tl.constexpr):
-    """Round to bfloat16, or where WIDE to TF32: a product would cut the digits off, which is biased."""
+    """Round to bfloat16, or to TF32 if WIDE: a TF32 product would truncate the digits, which is biased."""
     if not WIDE:
         x = x.to(tl.bfloat16)
-    elif not EXACT:  # there is such an instruction
+    elif not EXACT:  # the GPU has an instruction for it
         x = tl.inline_asm_elementwise("cvt.rna.tf32.f32 $0, $1;", "=r,f", [x], dtype=tl.float32, is_pure=True, pack=1)
     return x
 
@@ -42,7 +42,7 @@ def slope(h, KIND: tl.constexpr):
 
 @triton.jit
 def weights_at(w, network, k, h, K: tl.constexpr, H: tl.constexpr, WIDE: tl.constexpr):
-    """Places ``[k, h]`` of a network's weights: TF32 products read them the other way round than bfloat16 ones."""
+    """Addresses ``[k, h]`` of a network's weights, which lie in memory as ``[h, k]`` if WIDE."""
     inside = k[:, None] + h[None, :] * K if WIDE else k[:, None] * H + h[None, :]
     return w + network * (K * H) + inside
 
@@ -54,11 +54,11 @@ def forward(
     KIND: tl.constexpr, WIDE: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, PARTS: tl.constexpr,
     STEP: tl.constexpr, COLUMNS: tl.constexpr, OUT: tl.constexpr,
 ):  # fmt: skip
-    """The outputs of a tile, and where KEEP both hidden layers.
+    """Compute the outputs of a tile, and store both hidden layers if KEEP.
 
-    Where GATHER, row r of tile t reads row ``index[t, r]`` of ``x`` (none below 0) for network ``which[t]``, and tiles
-    from ``end`` on are empty. Else every network has ``rows`` rows, in ``tiles`` tiles, and ``group`` networks after
-    each other read the same ones.
+    With GATHER, row r of tile t reads row ``index[t, r]`` of ``x`` (none if negative) for network ``which[t]``, and
+    tiles from ``end`` on are empty. Without, every network has ``rows`` rows in ``tiles`` tiles, and ``group``
+    consecutive networks read the same rows.
     """
     tile = tl.program_id(0)
     r = tl.arange(0, ROWS)
@@ -101,7 +101,7 @@ def forward(
         second = activate(total + tl.load(b2 + network * H + c)[None, :], KIND, EXACT or WIDE)
         if KEEP:
             tl.store(h2 + place[:, None] * H + c[None, :], narrow(second, WIDE, EXACT), mask=mask[:, None])
-        # As sums: a product this narrow comes out wrong (Triton 3.6 on Hopper).
+        # As sums, because a product this narrow gives wrong numbers (Triton 3.6 on Hopper).
         for o in tl.static_range(A):
             last = tl.load(w3t + (network * A + o) * H + c).to(tl.float32)
             y += tl.where(a == o, 1.0, 0.0)[None, :] * tl.sum(second * last[None, :], axis=1)[:, None]
@@ -113,10 +113,10 @@ def backward_last(
     w3t, h2, slopes, d2, s2, s3, rows, spans, H: tl.constexpr, A: tl.constexpr, OUT: tl.constexpr,
     KIND: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """From the outputs' ``slopes`` those of the second layer before its activation, ``d2``, for evenly spread rows.
+    """Compute the gradient before the second activation, ``d2``, from the outputs' ``slopes``; for evenly spread rows.
 
     Also the sums over a span of rows: ``s2`` for its biases, ``s3[span, a]`` for the last weights. A program is one
-    warp whose threads have whole columns, so that sums need no exchange between them.
+    warp. Each thread has whole columns, so sums need no exchange between threads.
     """
     span = tl.program_id(0)
     network, h, a = (span // spans).to(tl.int64), tl.arange(0, H), tl.arange(0, OUT)
@@ -144,7 +144,7 @@ def backward(
     H: tl.constexpr, A: tl.constexpr, KIND: tl.constexpr, WIDE: tl.constexpr, EXACT: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Gathered rows: slopes of both hidden layers before their activations, ``d2`` and ``d1``.
+    """Compute the gradients before both hidden activations, ``d2`` and ``d1``; for gathered rows.
 
     Also a tile's sums over rows: ``s1`` and ``s2`` for their biases, ``s3[t, a]`` for the last weights.
     """
@@ -167,7 +167,7 @@ def backward(
         part *= slope(second, KIND)
         tl.store(s2 + sums * H + c, tl.sum(part, axis=0))
         tl.store(d2 + at, narrow(part, WIDE, EXACT), mask=mask[:, None])
-    tl.debug_barrier()  # what is read next was written by other threads of this program, and is still near
+    tl.debug_barrier()  # the next load reads what other threads of this program wrote; it is still cached
     after = tl.load(d2 + place[:, None] * H + h[None, :], mask=mask[:, None], other=0.0)
     for begin in range(0, H, COLUMNS):
         c = begin + tl.arange(0, COLUMNS)
@@ -197,7 +197,7 @@ def through_activation(
 
 @triton.jit(do_not_specialize=["blocks"])
 def rounded(values, out, count, width, blocks, WIDE: tl.constexpr, EXACT: tl.constexpr, BLOCK: tl.constexpr):
-    """Rows of ``count`` numbers, rounded and filled up with zeros to ``width``."""
+    """Round rows of ``count`` numbers, and pad them with zeros to ``width``."""
     program = tl.program_id(0)
     row, at = (program // blocks).to(tl.int64), program % blocks * BLOCK + tl.arange(0, BLOCK)
     part = tl.load(values + row * count + at, mask=at < count, other=0.0).to(tl.float32)
@@ -221,7 +221,7 @@ def products(
     x, index, d, starts, out, K: tl.constexpr, H: tl.constexpr, GATHER: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """``out[g] = sum x^T d`` over the tiles of network g, however many: gradients of weights."""
+    """Compute ``out[g] = sum x^T d`` over all tiles of network g: the gradients of its weights."""
     network = tl.program_id(0)
     k = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     h, r = tl.arange(0, H), tl.arange(0, ROWS)
@@ -239,7 +239,7 @@ def products(
 
 @triton.jit
 def fold(parts, starts, out, WIDTH: tl.constexpr):
-    """``out[g]``, the sum over the tiles of network g of ``parts[t]``, in their order."""
+    """Sum ``parts[t]`` over the tiles t of network g, in their order, into ``out[g]``."""
     network = tl.program_id(0)
     w = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
     width = tl.num_programs(1) * WIDTH
@@ -251,7 +251,7 @@ def fold(parts, starts, out, WIDTH: tl.constexpr):
 
 @triton.jit
 def _tanh(x):
-    """Good to a rounding step of 1."""
+    """Return tanh, with an error of one rounding step of 1."""
     return 1.0 - 2.0 / (tl.exp(2.0 * x) + 1.0)
 
 
@@ -279,9 +279,9 @@ def clipped(
     rows, each, clip, shift, floor,
     A: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Losses of a block of one run's rows, added up, and slopes at the outputs of both networks, row by row.
+    """Sum the losses of a block of one run's rows, and store the gradients of both networks' outputs for each row.
 
-    A run has ``rows`` rows, ``each`` of which after each other belong to one agent and its scale.
+    A run has ``rows`` rows; ``each`` consecutive rows belong to one agent and its scale.
     """
     run, inside = tl.program_id(1), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = inside < rows
@@ -308,7 +308,7 @@ def clipped(
 
 @triton.jit(do_not_specialize=["agents", "frames"])
 def largest_overflow(common, deviations, scales, over, agent, agents, frames, A: tl.constexpr, BLOCK: tl.constexpr):
-    """Squared distance from [-1, 1]^A of the mean that is furthest outside in each frame of a run, and whose it is."""
+    """Find the mean furthest outside [-1, 1]^A in each frame of a run: its squared distance, and its agent."""
     run, frame = tl.program_id(1), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = frame < frames
     most, who = tl.zeros((BLOCK,), dtype=tl.float32) - 1.0, tl.zeros((BLOCK,), dtype=tl.int64)
@@ -331,10 +331,10 @@ def largest_overflow(common, deviations, scales, over, agent, agents, frames, A:
 def adam_step(
     p, g, m, v, factors, sizes, blocks, length, pitch, each, beta1, rest1, beta2, rest2, epsilon, BLOCK: tl.constexpr
 ):
-    """A network has ``length`` numbers here and ``pitch`` in ``g``; ``each`` networks after each other are one run's.
+    """Apply Adam to networks of ``length`` numbers, ``pitch`` apart in ``g``; ``each`` consecutive ones are one run's.
 
-    ``sizes`` holds the learning rate over the first moment's correction, and the root of the second's. What a beta
-    leaves of 1 comes from the host: a difference of float32 numbers would lose digits.
+    ``sizes`` holds the learning rate divided by the first moment's bias correction, and the root of the second's.
+    ``rest1`` and ``rest2``, 1 minus the betas, come from the host: a difference of float32 numbers would lose digits.
     """
     program = tl.program_id(0)
     network, at = (program // blocks).to(tl.int64), program % blocks * BLOCK + tl.arange(0, BLOCK)

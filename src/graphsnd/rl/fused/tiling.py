@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Even:
-    """Every network has the same number of rows, and ``group`` networks after each other read the same ones."""
+    """Every network has the same number of rows, and ``group`` consecutive networks read the same rows."""
 
     networks: int
     rows: int
@@ -26,9 +26,9 @@ class Sorted:
     """Requests sorted by network, each network's padded to whole tiles. Made without waiting for the device."""
 
     index: Tensor  # int64 [tiles * size], the row of the inputs; -1 for padding
-    which: Tensor  # int64 [tiles], whose tile it is
+    which: Tensor  # int64 [tiles], network of each tile
     starts: Tensor  # int64 [networks + 1], first tile of each network; the last is the number of tiles in use
-    slots: Tensor  # int64 [requests], where each request's output is; the first tile's where it was left out
+    slots: Tensor  # int64 [requests], place of each request's output; 0 if it was left out
     size: int
 
     @classmethod
@@ -54,7 +54,7 @@ class Sorted:
         kept = ordered < count
         own = ordered.clamp_max(count - 1)
         place = starts[own] * size + torch.arange(requests, device=device) - ends[own]
-        last = most * size  # where those that are left out go; dropped below
+        last = most * size  # place of requests that are left out; dropped below
         index = torch.full((last + 1,), -1, dtype=torch.int64, device=device)
         index.scatter_(0, torch.where(kept, place, last), torch.where(kept, rows[order], -1))
         slots = torch.empty_like(order).scatter_(0, order, torch.where(kept, place, 0))

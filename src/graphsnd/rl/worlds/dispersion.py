@@ -45,13 +45,13 @@ class DispersionState:
 class Dispersion(World):
     r"""Agents pass through each other; an agent that touches food eats it.
 
-    With :math:`c_f` agents on food f that was not eaten before, each of them is rewarded
+    If :math:`c_f` agents touch food f, which was not eaten before, the reward of each agent is
 
     .. math:: \sum_{f\ \text{touched}} 1 / c_f, \qquad\text{or}\qquad \#\{f : c_f > 0\}\ \text{for all agents}
 
-    when ``share_reward``. The episode terminates when all food is eaten. An observation is position, velocity, and for
-    each food its position relative to the agent and whether it was eaten, 4 + 3 F numbers. The names of the options
-    are those of VMAS.
+    with ``share_reward``. The episode terminates when all food is eaten. An observation is position, velocity, and for
+    each food its position relative to the agent and whether it was eaten, 4 + 3 F numbers. The names of the options are
+    those of VMAS.
 
     Args:
         agents: Number of agents.
@@ -59,7 +59,7 @@ class Dispersion(World):
         n_food: Number of food items; the number of agents when None.
         share_reward: Whether all agents are rewarded for what any of them eats.
         penalise_by_time: Whether a reward of 0 becomes -0.01.
-        food_radius: Food is touched at this distance plus 0.035.
+        food_radius: Radius of the food. An agent touches it within this distance plus its own radius, 0.035.
         pos_range: Half side of the walled square.
         horizon: Steps after which episodes are truncated; None for never.
         device: Device of all tensors.
@@ -145,7 +145,7 @@ class Dispersion(World):
             newly_eaten = (present > 0) & ~eaten
             rewards = newly_eaten.sum(-1, keepdim=True).to(self.dtype).expand(touched.shape[:2]).contiguous()
         else:
-            # Where no agent is the share is never paid; the clamp keeps infinity out of the sum.
+            # Food that no agent touches pays nothing; the clamp keeps infinity out of the sum.
             share = present.clamp(min=1).reciprocal() * ~eaten
             rewards = (touched * share.unsqueeze(1)).sum(-1)
         return torch.where(rewards == 0, IDLE, rewards) if self.penalise_by_time else rewards

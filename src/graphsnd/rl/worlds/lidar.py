@@ -1,11 +1,11 @@
-r"""Range finders: how far from the centre of an agent its rays meet another agent.
+r"""Range finders: the distance from the centre of an agent at which its rays meet another agent.
 
 For a ray from :math:`x_i` in direction u and a disc of radius r around :math:`x_j`, with w = x_j - x_i,
 
 .. math:: \mathrm{value} = |w \cdot u| - \sqrt{r^2 - |w - (w \cdot u) u|^2}
     \quad\text{if } |w - (w \cdot u)u| < r \text{ and } w \cdot u > 0,
 
-the range otherwise, and the minimum over all other agents. It may be negative for overlapping agents.
+and the range otherwise. A reading is the minimum over all other agents. It may be negative for overlapping agents.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from torch import Tensor
 
 from graphsnd.rl.worlds.physics import gaps, has_programs
 
-PAIRS = 2**18  # at a time on the CPU: a heap of agents must not take all memory
-ENTRIES = 2**25  # of one temporary on a GPU without Triton
-SLACK = 1e-4  # of the cheap test, far above its rounding
+PAIRS = 2**18  # pairs at a time on the CPU, so that a crowd of agents cannot take all memory
+ENTRIES = 2**25  # entries of one temporary tensor on a GPU without Triton
+SLACK = 1e-4  # tolerance of the test without square roots, far above its rounding error
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +85,9 @@ class Lidar:
     def _cast(self, origin: Tensor, centre: Tensor, direction: Tensor) -> Tensor:
         """Return the distance at which rays meet discs; all arguments ``[..., 2]`` and broadcast.
 
-        The foot of the perpendicular is computed in world coordinates from the middle of the ray, as VMAS does. It is
-        the less accurate way, but near a tangent the square root turns its rounding into 1e-4, and a hit into a miss.
+        The foot of the perpendicular is computed in world coordinates from the middle of the ray, as VMAS does. A
+        direct formula would be more accurate. But near a tangent the square root amplifies rounding to 1e-4 and turns a
+        hit into a miss, so the rounding must be that of VMAS.
         """
         u, v = direction.unbind(-1)
         ox, oy = origin.unbind(-1)

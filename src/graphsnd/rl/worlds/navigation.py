@@ -25,7 +25,7 @@ from graphsnd.rl.worlds.world import Continuous, Step, World, check_counts, chec
 
 SUBSTEPS = 2
 GOAL_RADIUS = 0.05
-CLEARANCE = 0.05  # between the rims of things at the start
+CLEARANCE = 0.05  # distance between the rims of agents and goals at the start
 LENGTHS = ("world_spawning_x", "world_spawning_y", "lidar_range", "agent_radius")
 FLAGS = ("collisions", "enforce_bounds", "shared_rew", "vmas_compatible")
 
@@ -43,7 +43,7 @@ class NavigationState:
     positions: Tensor  # [E, N, 2]
     velocities: Tensor  # [E, N, 2]
     targets: Tensor  # [E, N, 2], each agent's goal
-    shaping: Tensor  # [E, N], distance to the goal times its factor, when it was last rewarded
+    shaping: Tensor  # [E, N], distance to the goal times the shaping factor, at the last reward
     steps: Tensor  # [E] int64
 
 
@@ -56,33 +56,33 @@ class Navigation(World):
     .. math:: \sum_j (d_j^{\text{before}} - d_j) + 0.01\,[\text{all } d_j < 0.05]
         - \#\{j : |x_i - x_j| - r - r \le 0.005\},
 
-    in which the sum is over the team when ``shared_rew`` and over agent i alone otherwise. The episode terminates
-    when all :math:`d_i` are below ``agent_radius``. An observation is position, velocity, position minus goal, and
-    the range minus the readings of the rays, 18 numbers by default. The names of the options are those of VMAS.
+    where the sum is over the team with ``shared_rew`` and over agent i alone otherwise. The episode terminates when all
+    :math:`d_i` are below ``agent_radius``. An observation is position, velocity, position minus goal, and the range
+    minus the readings of the rays, 18 numbers by default. The names of the options are those of VMAS.
 
-    One rule departs from VMAS. There a near miss (a gap in (0, 0.005]) is punished only if the same two agents
-    overlap in some environment of the batch, so that environments depend on one another; here it always is.
-    ``vmas_compatible=True`` brings that back, over all environments of the state.
+    One rule differs from VMAS. VMAS punishes a near miss (a gap in (0, 0.005]) only if the same two agents overlap in
+    some environment of the batch, so that environments depend on each other. Here a near miss is always punished.
+    ``vmas_compatible=True`` restores the rule of VMAS, over all environments of the state.
 
     Args:
         agents: Number of agents.
         environments: Number of environments.
         collisions: Whether agents are solid, and see each other.
         world_spawning_x: Half width of the box in which agents and goals start.
-        world_spawning_y: Half height of it.
+        world_spawning_y: Half height of that box.
         enforce_bounds: Whether that box has walls.
         lidar_range: Length of the rays.
         agent_radius: Radius of every agent.
         n_lidar_rays: Number of rays.
         shared_rew: Whether the shaping reward is the sum over the team.
         pos_shaping_factor: Multiplies distances in the reward.
-        final_reward: For all agents, in each step with all agents on their goals.
+        final_reward: Reward of every agent in each step with all agents on their goals.
         agent_collision_penalty: Reward for each other agent in contact.
         horizon: Steps after which episodes are truncated; None for never.
         vmas_compatible: Whether near misses are gated across the batch, as in VMAS.
         device: Device of all tensors.
-        dense: For tests: whether to look at all pairs. None for only on a GPU, where waiting for a list of pairs
-            costs more.
+        dense: Whether to compute all pairs; for tests. None: only on a GPU, where waiting for a list of pairs costs
+            more.
 
     Raises:
         InputError: For options out of range.
@@ -139,7 +139,7 @@ class Navigation(World):
 
     @property
     def _lists_pairs(self) -> bool:
-        """Whether close pairs are searched for: with collisions, and unless all pairs are looked at."""
+        """Whether close pairs are searched for: with collisions, unless all pairs are computed."""
         dense = self.device.type != "cpu" if self.dense is None else self.dense
         return self.collisions and not dense
 
@@ -152,7 +152,7 @@ class Navigation(World):
         """Return a state with agents and goals at rest, ``2 * agent_radius + 0.05`` apart.
 
         Raises:
-            InputError: When they do not fit in many tries.
+            InputError: When many random tries find no place for some of them.
         """
         count = environments or self.environments
         points = scatter_apart(generator, count, 2 * self.agents, self._half, self._apart).to(self.device)
@@ -178,7 +178,7 @@ class Navigation(World):
         return after, Step(self._observe(after, near), rewards, terminated, self.truncated(after.steps))
 
     def solved(self, state: NavigationState) -> Tensor:
-        """Return which agents are within their radius of their goal; all of them end the episode."""
+        """Return which agents are within their radius of their goal; the episode ends when all are."""
         return length(state.positions - state.targets) < self.agent_radius
 
     def _advance(self, positions: Tensor, velocities: Tensor, forces: Tensor, substep: int) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,6 @@
-"""All pairs of agents on a GPU, without a tensor of pairs: Triton programs with the rounding of their twins in torch.
+"""All pairs of agents on a GPU, without a tensor of pairs: Triton programs that round like their torch versions.
 
-A program has some agents of one environment and goes through all of that environment in blocks. Launched with
+A program takes some agents of one environment and loops over all agents of that environment in blocks. Launched with
 ``enable_fp_fusion=False``: flags depend on comparisons of distances that are rounded after every operation.
 """
 
@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def _place(positions, agents, blocks, BLOCK: tl.constexpr):
-    """This program's agents: the environment's positions, their places, numbers, which exist, and where they are."""
+    """Return the environment's positions, and of this program's agents rows, numbers, which exist, and x and y."""
     environment = (tl.program_id(0) // blocks).to(tl.int64)
     i = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)
     others, mask = positions + environment * agents * 2, i < agents
@@ -20,7 +20,7 @@ def _place(positions, agents, blocks, BLOCK: tl.constexpr):
 
 @triton.jit
 def _read(others, begin, agents, OTHERS: tl.constexpr):
-    """A block of the environment's agents: their numbers, which exist, and where they are."""
+    """Return the numbers of a block of agents, which of them exist, and their x and y."""
     j = begin + tl.arange(0, OTHERS)
     x = tl.load(others + 2 * j, mask=j < agents, other=0.0)
     y = tl.load(others + 2 * j + 1, mask=j < agents, other=0.0)
@@ -43,7 +43,7 @@ def contact(
         if not TAIL:
             out = out | (distance > touching)
         pushed = there & (out == 0)  # so that NaN pushes
-        # Few blocks have a pair in contact, and logarithms are what a pair costs.
+        # Few blocks have a pair in contact, and most of the cost of a pair is its logarithms.
         if tl.max(tl.max(pushed.to(tl.int32), axis=1), axis=0) > 0:
             z = (touching - distance) / margin
             depth = (tl.maximum(z, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(z)))) * margin

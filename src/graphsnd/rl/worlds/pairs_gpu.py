@@ -1,4 +1,4 @@
-"""Contacts and rays of all pairs on a GPU: what ``physics`` and ``lidar`` do in torch, in a launch each."""
+"""Contacts and rays of all pairs on a GPU: the torch code of ``physics`` and ``lidar`` as one launch each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from torch import Tensor
 from graphsnd.kernels.gpu.ahead import launch
 from graphsnd.rl.worlds import pair_programs as programs
 
-# Agents of a program, and of those it looks at together. Rays are dear, and small blocks often have no pair in sight.
+# Agents of a program, and agents that it compares them with at a time. Rays are expensive, and small blocks often have
+# no pair in sight.
 CHEAP, DEAR = (8, 64), (1, 32)
 
 

@@ -22,7 +22,7 @@ def parse_world(text: str, agents: int | None = None, environments: int = 32, **
 
     Args:
         text: ``navigation``, ``dispersion`` or ``simple_spread``.
-        agents: Number of agents; that of the original when None.
+        agents: Number of agents; the original's when None.
         environments: Number of environments.
         **options: Options of the world.
 

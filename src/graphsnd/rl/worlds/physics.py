@@ -1,9 +1,9 @@
 """Motion and contact of discs in the plane, as VMAS 1.5.2 and the particle environments compute them.
 
 The order of operations is that of the originals, because flags depend on comparisons of float32 distances. Contacts are
-computed in two ways that agree. A GPU looks at all pairs, because a list of pairs has a length that it would have to
-wait for; with Triton it does so without a tensor of pairs. A CPU searches for close pairs (:class:`Near`) once per step
-and uses them until an agent has moved too far.
+computed in two ways that agree. A GPU computes all pairs, because the host would have to wait for the length of a list
+of pairs; with Triton no tensor of pairs is stored. A CPU searches for close pairs (:class:`Near`) once per step and
+uses them until an agent has moved too far.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from torch import Tensor
 
 from graphsnd.kernels.dispatch import available
 
-DT = 0.1  # seconds of a step
-KEPT_SPEED = 0.75  # what drag leaves of a velocity, once for each step
+DT = 0.1  # seconds per step
+KEPT_SPEED = 0.75  # factor of drag on the velocity, once per step
 STIFFNESS = 100.0
-MARGIN = 1e-3  # over which contact softens
+MARGIN = 1e-3  # distance over which contact softens
 NEAR_MISS = 0.005  # a gap that still counts as a collision
-CELLS = 2**20  # a point further out than this many cells shares the outermost one: slow, never wrong
-WIDER = 1 + 1e-6  # so that rounding decides nothing at the rim; callers test distances themselves
+CELLS = 2**20  # points further out than this many cells share the outermost one: slow, but correct
+WIDER = 1 + 1e-6  # widens the search, so that rounding loses no pair; callers test distances themselves
 COINCIDENT = 1e-6  # discs closer than this have no direction to be pushed in
 
 
@@ -40,14 +40,14 @@ def norm(x: Tensor, y: Tensor) -> Tensor:
 def offsets(to: Tensor, origin: Tensor) -> tuple[Tensor, Tensor]:
     """Return the components of every ``to`` ``[E, A, 2]`` minus every ``origin`` ``[E, B, 2]``: two ``[E, B, A]``.
 
-    Separate components are contiguous, which is worth far more than the copy of the small tensors.
+    Separate components are contiguous, which saves far more time than the copy of the small tensors costs.
     """
     x, y = (t.contiguous().unsqueeze(1) - o.unsqueeze(2) for t, o in zip(to.unbind(-1), origin.unbind(-1), strict=True))
     return x, y
 
 
 def has_programs(positions: Tensor) -> bool:
-    """Return whether the programs of ``pairs_gpu`` can look at all pairs of these positions."""
+    """Return whether the Triton programs of ``pairs_gpu`` can run on these positions."""
     return positions.is_cuda and positions.dtype == torch.float32 and available()["gpu"] is None
 
 
@@ -60,12 +60,12 @@ def push(x: Tensor, y: Tensor, distance: Tensor, touching: float) -> tuple[Tenso
     Args:
         x: First component of :math:`\delta`, this disc's centre minus the other's.
         y: Its second component.
-        distance: The norm of it.
-        touching: The distance of the centres at which the discs touch, :math:`d_{\min}`.
+        distance: Norm of :math:`\delta`.
+        touching: Distance between the centres of discs that touch, :math:`d_{\min}`.
 
     Returns:
-        The components of the force; 0 for coincident discs. The tail beyond contact is left to the caller: VMAS sets
-        it to 0.
+        The components of the force; 0 for coincident discs. The small force beyond contact is included; VMAS sets it to
+        0, which is left to the caller.
     """
     depth = torch.logaddexp(torch.zeros_like(distance), (touching - distance) / MARGIN) * MARGIN
     guarded = torch.where(distance > 0, distance, 1e-8)
@@ -80,13 +80,13 @@ def contact_dense(positions: Tensor, touching: float, *, tail: bool = False) -> 
     Args:
         positions: ``[E, N, 2]``.
         touching: Distance of touching centres.
-        tail: Whether discs that do not touch push too, very little, as in mpe2.
+        tail: Whether discs push very slightly without touching, as in mpe2.
     """
     if has_programs(positions):
         from graphsnd.rl.worlds import pairs_gpu
 
         return pairs_gpu.contact(positions, touching, MARGIN, STIFFNESS, COINCIDENT, tail=tail)
-    x, y = offsets(positions, positions)  # other minus self, so signs turn
+    x, y = offsets(positions, positions)  # other minus self, so signs are reversed
     distance = norm(x, y)
     forces = push(x, y, distance, touching)
     if not tail:
@@ -109,7 +109,7 @@ def add_contact(forces: Tensor, positions: Tensor, low: Tensor, high: Tensor, to
     near = (distance <= touching).nonzero()[:, 0]
     low, high, distance = low.index_select(0, near), high.index_select(0, near), distance.index_select(0, near)
     force = torch.stack(push(x.index_select(0, near), y.index_select(0, near), distance, touching), -1)
-    # One dimension, because scattering rows is done one by one.
+    # In one dimension, because torch scatters rows one by one.
     where = (torch.cat([high, low]) * 2).unsqueeze(1) + torch.arange(2)
     forces.view(-1).scatter_add_(0, where.view(-1), torch.cat([-force, force]).view(-1))
     return forces
@@ -122,7 +122,7 @@ def gaps(positions: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tenso
 
 
 def clamp_to(positions: Tensor, half: tuple[float, float]) -> Tensor:
-    """Stop at the walls. Velocities stay: an agent that leans on a wall keeps, and observes, its speed."""
+    """Clamp positions to the walls. Velocities stay: an agent at a wall keeps its speed and observes it."""
     x, y = positions.unbind(-1)
     return torch.stack([x.clamp(-half[0], half[0]), y.clamp(-half[1], half[1])], -1)
 
@@ -133,11 +133,11 @@ class Near:
 
     positions: Tensor  # [E, N, 2], at the time of the search
     sight: float  # distance at which agents matter to each other
-    radius: float  # of the agents
+    radius: float  # radius of the agents
     skin: float  # extra distance of the search
     low: Tensor  # int64 [P], into the flattened E * N agents
     high: Tensor  # int64 [P]
-    contact: tuple[Tensor, Tensor]  # the few of them that may touch
+    contact: tuple[Tensor, Tensor]  # the few pairs that may touch
 
     @classmethod
     def find(cls, positions: Tensor, sight: float, radius: float, skin: float = 0.0) -> Near:
@@ -145,7 +145,7 @@ class Near:
 
         Args:
             positions: ``[E, N, 2]`` on the CPU.
-            sight: Distance at which agents matter to each other; touching always does.
+            sight: Distance within which agents matter to each other; pairs that may touch are always found.
             radius: Radius of the agents.
             skin: Extra distance of the search.
         """
@@ -171,7 +171,7 @@ def count_contacts(positions: Tensor, radius: float, near: Near | None, *, gated
     Args:
         positions: ``[E, N, 2]``.
         radius: Radius of the agents.
-        near: Pairs that may touch; None to look at all pairs.
+        near: Pairs that may touch; None for all pairs.
         gated: Whether a near miss counts only if the same two overlap in some environment.
     """
     environments, agents = positions.shape[:2]
@@ -202,8 +202,8 @@ def near_pairs(points: Tensor, group: Tensor, reach: float) -> tuple[Tensor, Ten
     """Return all pairs of points of the same group at distance at most ``reach``.
 
     Points are sorted by square cells of side ``reach``, row by row, so that the partners of a point lie in two runs of
-    the sorted list: the rest of its own row of cells, and three cells of the next row. Time and memory follow the
-    number of points and of pairs in neighbouring cells.
+    the sorted list: the rest of its own row of cells, and three cells of the next row. Time and memory are proportional
+    to the number of points and of pairs in neighbouring cells.
 
     Args:
         points: ``[M, 2]`` on the CPU; the number of pairs depends on the data, so a GPU would have to wait for it.
@@ -211,8 +211,8 @@ def near_pairs(points: Tensor, group: Tensor, reach: float) -> tuple[Tensor, Ten
         reach: A distance above 0.
 
     Returns:
-        Two int64 tensors of indices, the lower one of each pair first. A pair that is further apart by less than a
-        millionth of ``reach`` may be among them.
+        Two int64 tensors of indices, the lower one of each pair first. Pairs further apart than ``reach`` by less than
+        a millionth of it may be included.
 
     Example:
         >>> low, high = near_pairs(torch.tensor([[0.0, 0.0], [0.3, 0.0], [2.0, 0.0]]), torch.zeros(3).long(), 0.5)
@@ -245,7 +245,7 @@ def subtract_rows(values: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _index_starts(keys: Tensor, size: int) -> Callable[[Tensor], Tensor]:
-    """Return a function that says where a key begins in the sorted ``keys``: by a table while small, else by search."""
+    """Return a function from a key to its first place in the sorted ``keys``: a table if it is small, else a search."""
     if size > 16 * len(keys) + 4096:
         return partial(torch.searchsorted, keys)
     table = torch.zeros(size + 1, dtype=torch.long)
@@ -254,7 +254,7 @@ def _index_starts(keys: Tensor, size: int) -> Callable[[Tensor], Tensor]:
 
 
 def _expand_runs(owner: Tensor, begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
-    """Write out ``begin .. end-1`` beside its owner, for all owners in a row."""
+    """Return the numbers ``begin .. end-1`` of all owners in a row, the owner of each number first."""
     counts = end - begin
     before = counts.cumsum(0) - counts
     which = torch.repeat_interleave(counts)

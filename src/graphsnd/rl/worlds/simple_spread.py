@@ -111,7 +111,7 @@ class SimpleSpread(World):
         return seen
 
     def step(self, state: SpreadState, actions: Tensor) -> tuple[SpreadState, Step]:
-        """Move with the old velocity, then change it; then rewards and observations."""
+        """Move with the old velocity, update it, then compute rewards and observations."""
         actions = check_moves(actions, tuple(state.positions.shape[:2]), integers=True)
         moves = self._moves.index_select(0, actions.reshape(-1)).view_as(state.positions)
         forces = moves + contact_dense(state.positions, TOUCHING, tail=True)

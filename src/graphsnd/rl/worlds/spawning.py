@@ -1,8 +1,8 @@
 """Random placement with a minimum distance.
 
-Points are placed one after the other, each drawn again until it keeps its distance from all before it. That equals one
-stream of proposals, of which a proposal is kept if it keeps its distance from all that were kept before. So a whole
-block of the stream can be decided at once, for all environments.
+Points are placed one after the other. Each is drawn again until it is far enough from all earlier ones. That is the
+same as one stream of proposals in which a proposal is kept if it is far enough from all that were kept before. So a
+whole block of the stream can be decided at once, for all environments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def scatter_apart(generator: torch.Generator | int, environments: int, count: in
     Args:
         generator: Random generator; an int is a seed.
         environments: Number of independent draws.
-        count: Number of points in each.
+        count: Number of points in each environment.
         half: Half sides of the box around the origin.
         apart: The smallest distance between two points.
 
@@ -81,7 +81,7 @@ def _place(placed: Tensor, filled: Tensor, proposals: Tensor, apart: float) -> t
 
 
 def _keep_greedily(points: Tensor, group: Tensor, status: Tensor, apart: float) -> Tensor:
-    """Keep each open point that no earlier kept one of its group forbids; indices are the order."""
+    """Keep each open point that is not too close to an earlier kept point of its group, in the order of indices."""
     low, high = near_pairs(points, group, apart)
     forbids = torch.linalg.vector_norm(points[low] - points[high], dim=1) < apart
     low, high = low[forbids], high[forbids]

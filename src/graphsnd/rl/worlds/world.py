@@ -68,10 +68,10 @@ class Step:
 
 
 class World(ABC):
-    """A batch of environments that all agents share, with N agents in each.
+    """A batch of environments with N agents in each.
 
-    The number of environments in ``step`` and ``observe`` is that of the state, not ``environments``, which only
-    is the number that :meth:`spawn` makes by default.
+    ``step`` and ``observe`` take the number of environments from the state. ``environments`` is only the number that
+    :meth:`spawn` makes by default.
 
     Example:
         >>> from graphsnd.rl.worlds import parse_world
@@ -88,7 +88,7 @@ class World(ABC):
     horizon: int | None  # steps after which an episode is truncated; None for never
     device: torch.device
     dtype: ClassVar[torch.dtype] = torch.float32
-    # Whether spawn reads the device anyway. If so, reset_done may count the finished environments too.
+    # Whether spawn waits for the device anyway. If so, reset_done may count the finished environments too.
     spawns_on_host: ClassVar[bool] = False
 
     @property
@@ -98,10 +98,10 @@ class World(ABC):
 
     @abstractmethod
     def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> Any:
-        """Return a new state. The only method, with :meth:`reset_done`, that may wait for the device.
+        """Return a new state. Only this method and :meth:`reset_done` may wait for the device.
 
         Args:
-            generator: Random generator; an int is a seed. One on the world's device saves the copy.
+            generator: Random generator; an int is a seed. A generator on the world's device saves a copy.
             environments: Number of environments; ``self.environments`` when None.
         """
 
@@ -168,7 +168,7 @@ def merge(state: S, done: Tensor, fresh: S) -> S:
 
 
 def map_state(function: Callable[..., Tensor], state: S, *others: S) -> S:
-    """Return the state whose tensors are ``function`` of the tensors of that name in all given states."""
+    """Apply ``function`` to the tensors of the same name in all given states, and return the results as a state."""
     parts = {name: function(part, *(getattr(o, name) for o in others)) for name, part in state_tensors(state).items()}
     return dataclasses.replace(state, **parts)  # type: ignore[type-var]
 
@@ -179,10 +179,10 @@ def state_tensors(state: Any) -> dict[str, Tensor]:
 
 
 def check_counts(agents: int, environments: int, horizon: int | None) -> dict[str, Any]:
-    """Return the three as plain integers by name; a horizon of None is no limit.
+    """Return the three counts as plain integers by name; a horizon of None is no limit.
 
     Raises:
-        InputError: For no agent, no environment, more agents than there can be, or a horizon below 1.
+        InputError: For no agent, no environment, more agents than are supported, or a horizon below 1.
     """
     agents = check_integer("agents", agents, f"to be an integer in 1 .. {MOST_AGENTS}", low=1, high=MOST_AGENTS)
     environments = check_integer("environments", environments, "to be an integer, at least 1", low=1)
@@ -211,6 +211,6 @@ def check_moves(actions: Tensor, shape: tuple[int, ...], *, integers: bool = Fal
 
 
 def draw_uniform(generator: torch.Generator | int, shape: tuple[int, ...], device: torch.device) -> Tensor:
-    """Draw from [-1, 1) where the generator lives, and move the result to ``device``."""
+    """Draw from [-1, 1) on the generator's device, and move the result to ``device``."""
     rng, _ = source(generator, None)
     return torch.rand(shape, generator=rng, device=rng.device).mul_(2).sub_(1).to(device)
