@@ -5,8 +5,8 @@ take turns in blocks of calls, and the fastest call of a block counts. The metri
 because it would empty their caches: :func:`graphsnd.snd` over all pairs, :func:`graphsnd.graph_snd` on an existing
 graph, and the Python loop over all pairs. All calls have one thread. Times are processor times, which leave out waiting
 for other programs. All graphs have about :math:`|E| = nd/2` edges with :math:`d = \lceil \log_2 n \rceil`: Bernoulli
-graphs on average, and nearest-neighbour graphs (the undirected union with k = d) a few more. The row of 10 000 agents is
-not in the paper.
+graphs on average, and nearest-neighbour graphs (the undirected union with k = d) a few more. The row of 10 000 agents
+is not in the paper.
 
 The paper's table is about plain numpy, torch and networkx. So the same four graphs, written in a few lines of those
 libraries, take turns with ours. The plain versions return bare arrays of pairs. Ours are checked, sorted and free of
