@@ -111,7 +111,7 @@ def _load_trained(folder: Path, seed: int, observations: int) -> tuple[StackedTe
 
 
 def _make_untrained(world: str, n: int, observations: int) -> tuple[StackedTeam, Tensor]:
-    """Return policies whose last layer is initialised like the others, so that their differences are not scaled down."""
+    """Return policies with a last layer initialised like the others, so that differences are not scaled down."""
     options = PRESETS["navigation-100"].options if world == "navigation" else {}
     task = Task(world, n, options, (0,), settings=Settings(actor_gain=1.0))
     team = Trainer(task.make_world("cpu"), task.settings).team(0)

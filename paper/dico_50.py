@@ -228,7 +228,7 @@ def _pick_least(pairs: Mapping[str, control.Paired]) -> Number:
 
 
 def find_smallest_step(runs: Sequence[control.Rewarded]) -> Number:
-    """Return the smallest increase of reward from one target to the next over both arms, with its interval over seeds."""
+    """Return the smallest increase of reward from one target to the next, over both arms, with its interval."""
     steps = {
         f"{NAMES[arm]}, {before:g} to {after:g}": _pair(runs, "reward", (arm, after), (arm, before))
         for arm in NAMES
@@ -273,7 +273,7 @@ def _pairs(runs: Sequence[control.RunSummary]) -> dict[str, Number]:
     by_seed = control.compare_seeds(runs, BERNOULLI)
     numbers = {} if by_seed is None else {"paired_reward_by_seed": by_seed}
     numbers |= {"paired_reward_difference": paired.interval, "paired_reward_sem": Number(paired.sem, kind=kind)}
-    # Fewer than six pairs could not reject at 5% if they all agreed, so that they say nothing is no finding.
+    # Fewer than six pairs cannot reject at 5% even if all have the same sign, so a large p would be no finding.
     if paired.sign_p is not None and sum(map(bool, paired.differences)) >= 6:
         numbers["sign_test_p"] = Number(paired.sign_p, kind=f"exact, two-sided, {kind}")
     spread = _spread_between_seeds(runs)

@@ -18,7 +18,7 @@ from paper.control.study import pair
 YES, NO, OPEN = "yes", "no", "open"
 LAST = 50  # last iterations that are averaged, as in the library's curves
 LAST_LARGE = 30
-OFF = 0.02, 0.05  # relative audit error: accurate up to the first, inaccurate from the second
+OFF = 0.02, 0.05  # relative audit error: accurate up to the first, inaccurate above the second
 NEAR = 0.1  # negligible difference of rewards, as a share of the range of mean rewards over levels
 Logs = Mapping[str, Sequence[Row]]  # log rows by name of the stack
 

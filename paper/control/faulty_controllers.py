@@ -1,9 +1,9 @@
 r"""Controllers that are wrong on purpose, to see whether the tracking error or the audit error shows it.
 
 The scale is the target over the estimate, so ``estimate x scale`` is the target for *any* estimate that moves little
-within an iteration. A controller that multiplies every measurement by c holds the team at :math:`d^\ast / c` and has the
-same tracking error as a sound one. A controller that does not measure the team at all has none. The audit, SND over all
-pairs of the acting policies, is off by :math:`|1/c - 1|`.
+within an iteration. A controller that multiplies every measurement by c holds the team at :math:`d^\ast / c` and has
+the same tracking error as a sound one. A controller that does not measure the team at all has none. The audit, SND over
+all pairs of the acting policies, is off by :math:`|1/c - 1|`.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def _draw_errors(ax: Axes, study: Study, colours: dict[str, str]) -> None:
 
 
 def _draw_pairs(ax: Axes, study: Study, colours: dict[str, str]) -> None:
-    """Draw reward differences from all pairs: a dot per seed and target, and the 95% interval of the mean over seeds."""
+    """Draw reward differences from all pairs: a dot per seed and target, and the 95% interval of their mean."""
     compared = {arm: compare_rewards(study.runs, arm) for arm in study.arms if arm != REFERENCE}
     pairs = {arm: pair for arm, pair in compared.items() if pair is not None}
     for place, (arm, pair) in enumerate(pairs.items()):
