@@ -82,7 +82,7 @@ class TeamRows:
 
 @dataclass(frozen=True)
 class Evaluations:
-    """Times of all policies and of all pairs on all observations, and the share of agents that a sparse graph touches."""
+    """Times of all policies and of all pairs on all observations, and the agents that a sparse graph touches."""
 
     n: int
     seconds: dict[str, list[float]]  # seconds of every trial for "answers" (of the policies) and for "pairs"

@@ -42,10 +42,10 @@ from paper.shared.rollouts import as_gaussian, on_own, pooled
 from paper.training import COMMITTED, ROLLOUT_SEED, STACKS, fingerprint, last_team, roll_out
 
 TRAINED_AGENTS = 100
-DIGITS = 7  # of the values that are published with the result; numbers are computed before
+DIGITS = 7  # digits of the published values; numbers are computed before rounding
 POLICY_SEED, OBSERVATION_SEED, NOISE_SEED, OBSERVATIONS = 42, 43, 44, 4096
 FEATURES, HIDDEN, ACTIONS = 18, 64, 2
-HEAD_GAIN = 0.01  # of a fresh PPO actor
+HEAD_GAIN = 0.01  # gain of the last layer of a fresh PPO actor
 
 
 def initial_team(n: int, *, observations: int = OBSERVATIONS, own: bool = False) -> Behavior:

@@ -96,7 +96,7 @@ def _draw_range(ax: Axes, x: float, rows: Rows, family: Family) -> None:
 
 
 def _scale_percent(ax: Axes) -> None:
-    """Scale the axis linearly within one per cent, logarithmically beyond: nearest neighbours are far below the rest."""
+    """Scale the axis linearly within one per cent, logarithmically beyond: nearest neighbours are far below."""
     ax.set_ylabel("Graph-SND / SND - 1  [%]")
     ax.set_yscale("symlog", linthresh=1.0, linscale=1.3)
     low, high = ax.get_ylim()
@@ -109,7 +109,7 @@ def _scale_percent(ax: Axes) -> None:
 
 
 def _draw_forwarding(ax: Axes, rows: Rows) -> None:
-    """Draw the index by n log n / d: the median over seeds, and the range from the least certified end to the largest."""
+    """Draw the index by n log n / d: the median over seeds, and the range of the certified bounds."""
     for place, family in enumerate(ROUTED):
         colour, marker, _ = LOOKS[family]
         for n, degree in sizes_and_degrees(rows):
