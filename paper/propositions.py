@@ -28,7 +28,7 @@ class Renaming:
 
     automorphisms: int  # number of automorphisms that were tried
     change: float  # largest change under one of them
-    other: float  # largest change under a random renaming that is no automorphism; it shows that ``change`` could differ
+    other: float  # largest change under a random renaming that is no automorphism, for comparison
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ def backends() -> list[str]:
 def nonnegativity_failures(cases: int, seed: int) -> int:
     """Count how often Graph-SND has a wrong sign, or is zero where it should not be, or the reverse (Proposition 3).
 
-    Agents of one kind are identical. Some weights are 0, sometimes all. Graph-SND should be 0 exactly if every edge with
-    a weight above 0 joins two agents of the same kind. By convention it is also 0 if all weights are 0.
+    Agents of one kind are identical. Some weights are 0, sometimes all. Graph-SND should be 0 exactly if every edge
+    with a weight above 0 joins two agents of the same kind. By convention it is also 0 if all weights are 0.
 
     Example:
         >>> nonnegativity_failures(20, 0)
