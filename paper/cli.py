@@ -53,11 +53,11 @@ def run_experiments(
     undecided where the noise of a timing spans a limit. Results go to FOLDER as JSON with a figure, and all claims to
     a page. What is finished is not repeated. Ctrl-C, SIGTERM and SIGHUP stop, and the same command resumes.
 
-    What is already in FOLDER is read and does not run. On two cores all experiments take two minutes at smoke scale,
-    which is too little for most claims, six to thirty minutes at laptop scale, and hours at paper scale. At the first
-    two all of them run; only the trained teams of 100 agents are read, from the committed results. Paper scale also
-    reads the logs of other trainings on a GPU, times of a GPU, and the author's tables. A machine with a GPU trains
-    what is missing, and with --again all of it; with --ray the GPUs of a cluster do.
+    Results that are already in FOLDER are read and do not run again. On two cores all experiments take two minutes at
+    smoke scale, which is too little for most claims, six to thirty minutes at laptop scale, and hours at paper scale.
+    Smoke and laptop scale run everything but the training of 100 agents, whose teams are read from the committed
+    results. Paper scale also reads the logs of other trainings on a GPU, times of a GPU, and the author's tables. A
+    machine with a GPU trains what is missing, and with --again all of it; with --ray the GPUs of a cluster do.
     """
     chosen = _check_names(names)
     if ray is not None and scale is not Scale.PAPER:
@@ -94,7 +94,7 @@ def show_verdicts(
     scale: Annotated[Scale | None, typer.Option(help="The only scale that counts (default: the largest).")] = None,
     out: Out = RESULTS,
 ) -> None:
-    """Show the verdict on every claim, from results that are there."""
+    """Show the verdict on every claim, from the existing results."""
     chosen = _check_names(names)
     claims = [claim for claim in load_claims() if claim.experiment in chosen]
     _print_verdicts(judge_all(claims, out, scales=tuple(Scale) if scale is None else (scale,)))
@@ -104,13 +104,13 @@ def show_verdicts(
 def pack_sources(file: Annotated[Path, typer.Argument(metavar="FILE", help="A .tgz.")]) -> None:
     """Pack the sources of this commit for a machine without the repository.
 
-    Unpacked there, results know their commit and prove it by a hash. Sources that were changed are refused.
+    Results made from the unpacked sources record their commit, and a hash proves it. Changed sources are refused.
     """
     typer.echo(f"packed {pack(file)} into {file}")
 
 
 def main() -> None:
-    """Run the command line; an error of the input is one line."""
+    """Run the command line; an input error prints one line."""
     try:
         app(prog_name="python -m paper")
     except (InputError, MissingExtraError) as error:
@@ -118,7 +118,7 @@ def main() -> None:
 
 
 class _News:
-    """Prints what an experiment does, now and then."""
+    """Prints the progress of an experiment, at most once every ``PATIENCE`` seconds."""
 
     def __init__(self, name: str) -> None:
         self.name, self.last = name, perf_counter()
@@ -138,7 +138,7 @@ def _check_names(names: Sequence[str] | None) -> list[str]:
 
 
 def _conclude(chosen: Sequence[str], out: Path, scale: Scale) -> None:
-    """Write the page, on which the largest scale that was run decides, and print what this scale says."""
+    """Write the page, where the largest finished scale decides, and print the verdicts of this scale."""
     out.mkdir(parents=True, exist_ok=True)
     claims = load_claims()
     write_whole(out / "verdicts.html", verdicts_page(judge_all(claims, out), out, read_published()))

@@ -43,7 +43,7 @@ DRAWS = {Scale.SMOKE: 200, Scale.LAPTOP: 2000, Scale.PAPER: 2000}
 LARGE = {Scale.SMOKE: 0, Scale.LAPTOP: 500, Scale.PAPER: 500}  # agents for which the theorem's edges are counted
 LARGE_OBSERVATIONS = 1024
 DRAW_SEED = 33
-LEVEL = 0.95  # of the errors, the curve of the paper's figure
+LEVEL = 0.95  # quantile of the errors, the curve of the paper's figure
 CHERNOFF_AGENTS = (4, 8, 16, 50, 100, 500)
 CHERNOFF_PROBABILITIES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
 
@@ -53,7 +53,7 @@ class Cell:
     """Errors of the means over m pairs, beside their bounds."""
 
     m: int
-    hoeffding: float  # radius
+    hoeffding: float  # Hoeffding's radius
     serfling: float
     quantile: float  # 95% of the errors are below, with its interval
     quantile_low: float
@@ -68,7 +68,7 @@ class BernoulliCell:
     """Bernoulli graphs beside the radius of Remark 10."""
 
     p: float
-    allowed: float  # share of graphs that may be beyond
+    allowed: float  # share of graphs that may be beyond the radius
     beyond: float
 
 
@@ -126,9 +126,9 @@ def describe_errors(errors: Tensor, distances: Tensor, m: int) -> Cell:
     """Return the errors of one size beside their bounds.
 
     Args:
-        errors: float64 ``[draws]``, of the means over m pairs.
-        distances: float64 ``[pairs]``; the largest is the D_max of the bounds.
-        m: Pairs of a draw.
+        errors: Errors of the means over m pairs, float64 ``[draws]``.
+        distances: Distances, float64 ``[pairs]``; the largest is the D_max of the bounds.
+        m: Number of pairs in a draw.
     """
     total, d_max = len(distances), float(distances.max())
     hoeffding, serfling = bounds.hoeffding(d_max, m, DELTA), bounds.serfling(d_max, m, total, DELTA)
@@ -139,7 +139,7 @@ def describe_errors(errors: Tensor, distances: Tensor, m: int) -> Cell:
 
 
 def _quantile(ordered: NDArray[np.float64], level: float) -> tuple[float, float, float]:
-    """Return a quantile with a 95% interval, whose ends are order statistics as a binomial count has them."""
+    """Return a quantile with a 95% interval, whose ends are order statistics chosen by the binomial distribution."""
     count = len(ordered)
     half = Z95 * math.sqrt(count * level * (1 - level))
     ranks = (max(0, math.floor(count * level - half)), min(count - 1, math.ceil(count * level + half)))
@@ -200,8 +200,8 @@ def slope(team: Team, *, adjusted: bool = False) -> tuple[float, float]:
     """Return the slope of the log of the 95th percentile against log m, and its standard error.
 
     Args:
-        team: With its cells.
-        adjusted: Whether percentiles are divided by sqrt(1 - m/N) first.
+        team: A team with its cells.
+        adjusted: Divide the percentiles by sqrt(1 - m/N) first.
     """
     cells, total = team.cells, len(team.distances)
     x = np.log([cell.m for cell in cells])
@@ -227,7 +227,7 @@ def _mean_slope(slopes: list[tuple[float, float]]) -> Number:
 
 
 def draw(data: Data) -> Figure:
-    """Draw measured errors below two radii, against the number of sampled pairs: a panel for each checkpoint."""
+    """Draw measured errors and two radii against the number of sampled pairs, a panel for each checkpoint."""
     with styled_figure(10.4, 4.5) as figure:
         axes = figure.subplots(1, 2)
         for ax, team in zip(axes, data.teams, strict=True):

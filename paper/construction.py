@@ -1,16 +1,16 @@
-r"""How long the graphs themselves take to draw or to find, beside the metric that they are drawn for.
+r"""How long the graphs themselves take to build, compared with the metric that uses them.
 
-Proposition 6 counts distances and leaves the graph out; the paper's table puts a time on it. Here the
-builders take turns in blocks of calls, of which the fastest counts, and after them the metric on as many agents, which
-would empty their caches: :func:`graphsnd.snd` over all pairs, :func:`graphsnd.graph_snd` on a graph that is there
-already, and the Python loop over all pairs. All have one thread, and times are those of the processor, without waiting
-for others. Edge budgets are matched, :math:`|E| = nd/2` with :math:`d = \lceil \log_2 n \rceil`: the Bernoulli graph
-has them on average, the nearest-neighbour graph, the undirected union with k = d, a few more. The row of 10 000 agents
+Proposition 6 counts distances and leaves out the cost of the graph; the paper's table gives its time. Here the builders
+take turns in blocks of calls, and the fastest call of a block counts. The metric on as many agents is timed after them,
+because it would empty their caches: :func:`graphsnd.snd` over all pairs, :func:`graphsnd.graph_snd` on an existing
+graph, and the Python loop over all pairs. All calls have one thread. Times are processor times, which leave out waiting
+for other programs. All graphs have about :math:`|E| = nd/2` edges with :math:`d = \lceil \log_2 n \rceil`: Bernoulli
+graphs on average, and nearest-neighbour graphs (the undirected union with k = d) a few more. The row of 10 000 agents
 is not in the paper.
 
-The paper's table is about plain numpy, torch and networkx, so the same four in a few lines of those take turns with
-ours. They return bare arrays of pairs; ours are checked, sorted, free of repetitions, and random regular graphs with
-few edges uniformly distributed.
+The paper's table is about plain numpy, torch and networkx. So the same four graphs, written in a few lines of those
+libraries, take turns with ours. The plain versions return bare arrays of pairs. Ours are checked, sorted and free of
+repetitions, and our random regular graphs with few edges are uniformly distributed.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from paper.shared.stopwatch import CPU, Fastest, Timing, median_time, speedup, t
 SEED, ACTIONS, OBSERVATIONS = 0, 2, 4096
 LOOP_AGENTS, LOOP_PAIRS, BLOCK = 20, 100, 6
 LARGE = 500
-# The paper's table of medians, in milliseconds: what ours are divided by, never a result.
+# The paper's table of medians, in milliseconds: our times are divided by these; they are never a result.
 PAPER_MS: dict[str, dict[int, float]] = {
     "bernoulli": {50: 0.016, 100: 0.036, 500: 0.875},
     "uniform": {50: 0.014, 100: 0.022, 500: 0.440},
     "regular": {50: 0.159, 100: 0.345, 500: 2.352},
     "knn": {50: 0.370, 100: 0.734, 500: 4.091},
 }
-BUILDERS, TABLE = tuple(PAPER_MS), tuple(PAPER_MS["knn"])  # and its sizes
-ORDER = ("uniform", "bernoulli", "regular", "knn")  # of the table, the fastest first
-# What each call is called in the figure, colour, marker and line.
+BUILDERS, TABLE = tuple(PAPER_MS), tuple(PAPER_MS["knn"])  # names of the builders, and the table's team sizes
+ORDER = ("uniform", "bernoulli", "regular", "knn")  # the table's order of speed, the fastest first
+# Label of each call in the figure, colour, marker and line.
 LOOKS = {
     "loop": ("SND, Python loop", MUTED, "X", "--"),
     "snd": ("SND, graphsnd", VERMILLION, "D", "--"),
@@ -74,14 +74,14 @@ class Size:
     degree: int
     trials: int
     metric_trials: int = 20
-    observations: int = OBSERVATIONS  # of the fused calls, whose time is scaled up where there are fewer
+    observations: int = OBSERVATIONS  # observations of the fused calls; with fewer their time is scaled up
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row(Size):
     """One size, timed."""
 
-    calls: dict[str, Timing]  # of every builder, "plain ..." at the paper's sizes, "snd", "graph_snd" and "loop"
+    calls: dict[str, Timing]  # every builder, "plain ..." at the paper's sizes, "snd", "graph_snd" and "loop"
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def measure(size: Size) -> Row:
     whole = {"snd": parts, "graph_snd": parts, "loop": math.comb(size.n, 2) / LOOP_PAIRS}
     with one_thread():
         builders = builder_calls(size)
-        if size.n <= LARGE:  # the plain ones list all pairs
+        if size.n <= LARGE:  # the plain builders list all pairs
             builders |= {f"plain {name}": call for name, call in plain_calls(size).items()}
         clock = Fastest(CPU)
         timed = take_turns(builders, trials=size.trials, clock=clock, block=BLOCK, warm=1)
@@ -141,9 +141,9 @@ def builder_calls(size: Size) -> dict[str, Call]:
 
 
 def plain_calls(size: Size) -> dict[str, Call]:
-    """Return the four builders as one writes them down with numpy, torch and networkx."""
+    """Return the four builders in plain numpy, torch and networkx."""
     n, edges, pairs = size.n, size.n * size.degree // 2, math.comb(size.n, 2)
-    source, plain = np.random.default_rng(SEED), random.Random(SEED)  # networkx is slow with a source of numpy
+    source, plain = np.random.default_rng(SEED), random.Random(SEED)  # networkx is slow with a NumPy generator
     positions = torch.randn(n, ACTIONS, generator=torch.Generator().manual_seed(SEED))
 
     def take(chosen: np.ndarray[Any, Any]) -> int:
@@ -164,7 +164,7 @@ def plain_calls(size: Size) -> dict[str, Call]:
 
 
 def metric_calls(size: Size) -> dict[str, Call]:
-    """Return what the graphs are drawn for. The loop is timed on pairs of a few agents: each pair is like any other."""
+    """Return the calls of the metric. The loop is timed on pairs of a few agents: all pairs take the same time."""
     generator = torch.Generator().manual_seed(SEED)
     team, few = (_team(n, o, generator) for n, o in ((size.n, size.observations), (LOOP_AGENTS, OBSERVATIONS)))
     graph = graphs.random_regular(size.n, size.degree, seed=SEED)
@@ -206,7 +206,7 @@ def _compare_builder(name: str, calls: dict[int, dict[str, Timing]]) -> Number:
 
 
 def _count_ordered(sizes: Sequence[Sequence[Sequence[float]]]) -> Number:
-    """Return at how many sizes the medians of the builders rise; the ends count steps that noise may turn round."""
+    """Return at how many sizes the medians of the builders rise; the interval counts steps that noise may reverse."""
     steps = [[speedup(*two, medians=True) for two in itertools.pairwise(builders)] for builders in sizes]
     largest = [Number.timed(each, "steps", pick=max) for each in steps]
     value, low, high = (sum(getattr(one, end) < 1 for one in largest) for end in ("value", "high", "low"))
@@ -214,7 +214,7 @@ def _count_ordered(sizes: Sequence[Sequence[Sequence[float]]]) -> Number:
 
 
 def _slowest_over(calls: dict[str, Timing], metric: str) -> Number:
-    """Return the slowest builder, ours or plain, over the metric, by medians."""
+    """Return the median time of the slowest builder, ours or plain, over that of the metric."""
     builders = [call for name, call in calls.items() if name.removeprefix("plain ") in BUILDERS]
     above, below = max(builders, key=lambda one: one.number().value), calls[metric]
     # Builders are timed whole.

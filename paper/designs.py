@@ -1,8 +1,8 @@
-"""What the paper does not have: pairs that are redrawn at every observation, on the same teams (Table 3, section 7).
+"""Designs beyond the paper: pairs that are redrawn at every observation, on the same teams (Table 3, section 7).
 
-A graph that is kept for all observations keeps its error, however many observations there are. Pairs that are redrawn
-at every observation cost the same and average it away. And a graph, however sparse, touches every agent, so every
-policy is still evaluated on every observation; a few random agents at each observation are not.
+One graph for all observations keeps its error, however many observations there are. Pairs that are redrawn at every
+observation cost the same, and their errors average out. A graph, however sparse, also touches every agent, so every
+policy is still evaluated on every observation. With a few random agents at each observation only those are evaluated.
 
 Teams are those of the n = 100 run, and untrained ones of navigation and of dispersion with 50 agents, each on pooled
 observations of a rollout of its own. Measured errors stand beside the exact ones.
@@ -44,13 +44,13 @@ ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED = 42, 1000, 99
 
 @dataclass(frozen=True)
 class Size:
-    """How much is done."""
+    """The amount of work at one scale."""
 
     trained: tuple[int, ...]  # seeds of the committed run
     untrained: dict[str, int]  # world and number of agents
     observations: int
     draws: int
-    trials: int  # of the timing, and of graphs of 100 agents
+    trials: int  # number of timed trials, and of graphs of 100 agents
 
 
 SIZES = {
@@ -78,7 +78,7 @@ class Subject:
 
 
 def run(scale: Scale, cells: Cells) -> Outcome:
-    """Draw every design on every team, and time what all of them have in common."""
+    """Draw every design on every team, and time the policy evaluations that all designs share."""
     size, folder = SIZES[scale], cells.find(COMMITTED)
     subjects = list(make_subjects(size, folder))
     settings: dict[str, Any] = {"observations": size.observations, "steps": STEPS, "environments": ENVIRONMENTS}
@@ -97,7 +97,7 @@ def run(scale: Scale, cells: Cells) -> Outcome:
 
 
 def make_subjects(size: Size, folder: Path | None) -> Iterator[Subject]:
-    """Yield the teams: trained ones where the committed run is there, then untrained ones."""
+    """Yield the teams: trained ones if the committed run exists, then untrained ones."""
     if folder:
         for seed in size.trained:
             yield Subject("navigation", seed, 100, partial(_load_trained, folder, seed, size.observations))
@@ -111,7 +111,7 @@ def _load_trained(folder: Path, seed: int, observations: int) -> tuple[StackedTe
 
 
 def _make_untrained(world: str, n: int, observations: int) -> tuple[StackedTeam, Tensor]:
-    """Policies whose last layer is as large as the others, so that they differ as much as drawing them makes them."""
+    """Return policies with a last layer initialised like the others, so that differences are not scaled down."""
     options = PRESETS["navigation-100"].options if world == "navigation" else {}
     task = Task(world, n, options, (0,), settings=Settings(actor_gain=1.0))
     team = Trainer(task.make_world("cpu"), task.settings).team(0)
@@ -119,7 +119,7 @@ def _make_untrained(world: str, n: int, observations: int) -> tuple[StackedTeam,
 
 
 def _roll_out(team: StackedTeam, task: Task, seed: int, observations: int) -> Tensor:
-    """Pooled observations of a rollout."""
+    """Return pooled observations of a rollout."""
     world = replace(task, settings=task.settings.replace(environments=ENVIRONMENTS)).make_world("cpu")
     return pooled(observe(team, world, steps=STEPS, seed=seed), observations, seed=seed)
 
@@ -127,8 +127,8 @@ def _roll_out(team: StackedTeam, task: Task, seed: int, observations: int) -> Te
 def choose_designs(distances: Tensor, redrawn: Redrawn) -> Iterator[tuple[Role, SamplingPlan, float]]:
     """Yield the designs with their exact errors.
 
-    Bernoulli-0.1, other single graphs of about as many pairs, redrawn pairs of as many or fewer, and the cheapest ones
-    that are as good as Bernoulli-0.1.
+    They are Bernoulli-0.1, other single graphs with about as many pairs, redrawn pairs with as many or fewer, and the
+    cheapest designs that are as accurate as Bernoulli-0.1.
 
     Args:
         distances: Distances of all pairs, ``[n, n]``.
@@ -161,14 +161,14 @@ def choose_designs(distances: Tensor, redrawn: Redrawn) -> Iterator[tuple[Role, 
 def find_fewest_pairs(redrawn: Redrawn, error: float) -> Matching:
     """Return the smallest number of disjoint pairs, redrawn at every observation, whose error is at most ``error``.
 
-    All agents are in a pair where no smaller number will do.
+    If no smaller number is enough, all agents are in a pair.
     """
     most = redrawn.agents // 2
     return next((d for d in map(Matching, range(1, most)) if redrawn.error(d) <= error), Matching(most))
 
 
 def find_fewest_agents(redrawn: Redrawn, error: float) -> tuple[Agents, int]:
-    """Return numbers of random agents and of random observations with the fewest evaluations at this error."""
+    """Return the random agents and the number of random observations with the fewest evaluations at this error."""
     best, least = (Agents(redrawn.agents), redrawn.observations), redrawn.agents * redrawn.observations
     for agents in range(2, redrawn.agents):
         count = max(2, redrawn.observations_for(Agents(agents), error))

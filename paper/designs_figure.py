@@ -18,18 +18,18 @@ from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, VERMILLI
 class Role(str, Enum):
     """Why a design takes part."""
 
-    BERNOULLI = "bernoulli"  # the paper's
+    BERNOULLI = "bernoulli"  # the paper's design
     HORVITZ_THOMPSON = "bernoulli, HT"
     UNIFORM = "uniform"
     REGULAR = "regular"
     RING = "ring"
     MATCHING = "matching"
     AGENTS = "agents"
-    FEWEST_DISTANCES = "fewest distances"  # that are as good as the paper's
+    FEWEST_DISTANCES = "fewest distances"  # the fewest that are as accurate as the paper's design
     FEWEST_EVALUATIONS = "fewest evaluations"
 
 
-# What a design is called in the figure, colour, fill and marker.
+# Label of each design in the figure, colour, fill and marker.
 LOOKS = {
     Role.FEWEST_DISTANCES: ("fewest redrawn pairs that are as good", BLUE, "white", "o"),
     Role.FEWEST_EVALUATIONS: ("fewest random agents that are as good", GREEN, "white", "^"),
@@ -64,7 +64,7 @@ class TeamRows:
     designs: tuple[Row, ...]
 
     def row(self, role: Role) -> Row:
-        """Return the design with a role."""
+        """Return the row of the design with a role."""
         return next(row for row in self.designs if row.role is role)
 
     def error_ratio(self, role: Role) -> float:
@@ -72,7 +72,7 @@ class TeamRows:
         return self.row(role).rmse / self.row(Role.BERNOULLI).rmse
 
     def count(self, what: str) -> int:
-        """Return the number of ``"distances"`` of all pairs, or of ``"evaluations"`` of all policies."""
+        """Return the number of ``"distances"`` over all pairs, or of ``"evaluations"`` of all policies."""
         return self.observations * (math.comb(self.n, 2) if what == "distances" else self.n)
 
     def share(self, role: Role, what: str) -> float:
@@ -82,10 +82,10 @@ class TeamRows:
 
 @dataclass(frozen=True)
 class Evaluations:
-    """Time of all policies on all observations beside that of all pairs, and agents that a sparse graph touches."""
+    """Times of all policies and of all pairs on all observations, and the agents that a sparse graph touches."""
 
     n: int
-    seconds: dict[str, list[float]]  # of "answers" of the policies and of "pairs", in every trial
+    seconds: dict[str, list[float]]  # seconds of every trial for "answers" (of the policies) and for "pairs"
     touched: list[float]  # share of 100 agents that have an edge in a Bernoulli-0.1 graph
 
 
@@ -127,7 +127,7 @@ def _draw_panel(ax: Axes, teams: list[TeamRows], what: str) -> None:
             x, y = team.share(row.role, what), 100 * row.rmse
             low, high = (100 * end for end in row.rmse_interval)
             ax.errorbar(x, y, [[y - low], [high - y]], color=colour, elinewidth=1.1, zorder=2)
-            # The paper's is larger, so that it is seen behind others that are as good.
+            # The paper's marker is larger, so that it stays visible behind designs with the same error.
             large = 10 if row.role is Role.BERNOULLI else 6.5
             look: dict[str, Any] = {"color": colour, "markerfacecolor": face, "markersize": large, "zorder": 3}
             ax.plot(x, y, marker, label=label if k == 0 else None, **look)

@@ -1,13 +1,13 @@
 """Ten agents held at a diversity of 0.1 by five controllers (section 6.2, figure 3).
 
 DiCo on dispersion with all pairs, nearest neighbours, Bernoulli-0.1 and random regular graphs, and without control. At
-paper scale the logs of the committed runs are read, and a machine with a GPU trains those that are missing; at the
-others a smaller study is run here, with the same arms in a team of six. Claims are judged by runs with the paper's 600
+paper scale the logs of the committed runs are read, and a machine with a GPU trains the missing runs. At the other
+scales a smaller study is run, with the same arms in a team of six. Claims are judged by runs with the paper's 600
 environments. The same runs with 120 show what the environments change. The metric's cost is timed by itself with ten
 agents.
 
-What the paper calls tracking is estimate times scale, which is on target by construction; beside it stands the audit,
-SND over all pairs of what acted.
+What the paper calls tracking is estimate times scale, which is on target by construction. The audit is reported beside
+it: SND over all pairs of the policies that acted.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ KNN, BERNOULLI, REGULAR = "knn:3", "bernoulli:0.1", "regular:3"
 SPARSE = (KNN, BERNOULLI, REGULAR)
 ARMS, TARGETS = (REFERENCE, *SPARSE), (0.1, "unconstrained")
 MINIBATCH = 4096 * AGENTS  # observations of the published metric
-FUSED = 2048  # observations of an estimate in our runs
+FUSED = 2048  # observations per estimate in our runs
 SEEDS, FEW = (0, 1, 2), PUBLISHED.replace(environments=120)
 
-# Folders of logs, and what was trained together.
+# Folders of logs, and the task that was trained in each.
 ECONOMICAL: Stacks = {"control/n10": control_task(AGENTS, TARGETS, ARMS, SEEDS, settings=FEW)}
 ALONE = control_task(AGENTS, (0.1,), seeds=SEEDS, settings=PUBLISHED.replace(observations=MINIBATCH))
 WHOLE: Stacks = {
@@ -40,7 +40,7 @@ WHOLE: Stacks = {
     "control/n10-full/regular-3-unconstrained": replace(ALONE, design=(REGULAR,), target=TARGETS),
 }
 
-# Two cores have room for a small team, few frames and narrow networks; steps are as long as in the preset for CPUs.
+# Two cores can train a small team with few frames and narrow networks; the learning rate is that of the CPU preset.
 SMALL = PUBLISHED.replace(
     environments=8, minibatch=200, epochs=10, hidden=(32, 32), learning_rate=1e-4, observations=256,
     audit_observations=1024, iterations=30,
@@ -76,7 +76,7 @@ class Data:
 
 
 def run(scale: Scale, cells: Cells) -> Outcome:
-    """Read the runs that are there, or train a smaller study; time the metric."""
+    """Read the existing runs, or train a smaller study; time the metric."""
     size, twins = SIZES[scale], tuple[control.Twin, ...]()
     if scale is Scale.PAPER:
         (histories, folders), (full, more) = gather_runs(ECONOMICAL, cells), gather_runs(WHOLE, cells)
@@ -93,7 +93,7 @@ def run(scale: Scale, cells: Cells) -> Outcome:
 
 
 def summarise(data: Data, scale: Scale) -> dict[str, Number | None]:
-    """Return the numbers of a study; those of its runs are left out while some are missing."""
+    """Return the numbers of a study; while runs are missing, the numbers of its runs are left out."""
     study = data.study
     speedups = {} if scale is Scale.SMOKE else _speedups(data.timed)
     if (shift := control.average_twins(data.twins)) is not None:
@@ -116,7 +116,7 @@ def summarise(data: Data, scale: Scale) -> dict[str, Number | None]:
 
 
 def _speedups(timed: MetricTimes) -> dict[str, Number]:
-    """Return the smallest over arms, of calls by themselves."""
+    """Return the smallest speed-up over arms, from calls timed by themselves."""
     numbers = {}
     for name, times in (("loop", timed.loop), ("fused", timed.fused)):
         each = compute_speedups(times)

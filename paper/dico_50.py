@@ -1,12 +1,13 @@
 """Fifty agents at three diversities, all pairs against Bernoulli-0.1, audited (section 6.2, appendix D).
 
-At paper scale the logs of the committed runs are read, and a machine with a GPU trains those that are missing; at the
-others a smaller study is trained here, with the same arms in a team of six. Diversity is estimated on all observations
-of a minibatch, as in the published runs. Runs at one target on a hundredth of them tell whether that is as good; they
-have a third arm, which the paper does not have and which asks four random agents at every observation.
+At paper scale the logs of the committed runs are read, and a machine with a GPU trains the missing runs. At the other
+scales a smaller study is trained, with the same arms in a team of six. Diversity is estimated on all observations of a
+minibatch, as in the published runs. Runs at one target use a hundredth of the observations, to see whether that is as
+good. They have a third arm, which is not in the paper and compares four random agents at every observation.
 
-The metric by itself needs no training of fifty agents and is timed at its full size, in a loop and fused. A controller
-that is wrong on purpose shows what tracking error and audit can tell. Beside our runs stand the author's two grids.
+The metric by itself needs no training of fifty agents and is timed at its full size, in a loop and fused. Controllers
+that are wrong on purpose show which faults the tracking error and the audit detect. The author's two grids are
+compared with our runs.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ NAMES = {REFERENCE: "full", BERNOULLI: "bernoulli"}  # the paper's arms in the n
 TARGETS, ARMS = (0.12, 0.14, 0.15), (REFERENCE, BERNOULLI, THIRD)
 PUBLISHED, SEEDS = PRESETS["dispersion-50"].settings, (0, 1, 2)
 FULL = PUBLISHED.replace(observations=PUBLISHED.minibatch * AGENTS)
-# Folders of logs, and what was trained together.
+# Folders of logs, and the task that was trained in each.
 ECONOMICAL: Stacks = {"control/n50": control_task(AGENTS, (0.12,), ARMS, SEEDS, settings=PUBLISHED)}
-# On all observations one run keeps a GPU busy, so that nothing is gained by more of them at once.
+# On all observations one run keeps a GPU busy, so several at once would save no time.
 WHOLE: Stacks = {
     f"control/n50-full/{run_folder(run)}": control_task(
         AGENTS, (run.target or 0,), (run.arm,), (run.seed,), settings=FULL
@@ -54,7 +55,7 @@ WHOLE: Stacks = {
     for target in TARGETS
     for run in control_task(AGENTS, (target,), (BERNOULLI, REFERENCE), (seed,), settings=FULL).runs()
 }
-PAPER_MS = {REFERENCE: 18.9, BERNOULLI: 2.0}  # of a call, Table 7
+PAPER_MS = {REFERENCE: 18.9, BERNOULLI: 2.0}  # milliseconds of a call, Table 7
 Cell = tuple[str, float]  # an arm and a target
 BANDS = (0.03, 0.025, 0.02)  # relative distances from the target within which a cell is settled; the paper names none
 # Observations of many episodes differ little from one iteration to the next, as in the published runs.
@@ -64,7 +65,7 @@ FAULTY_AGENTS, FAULTY_TARGET = 4, 0.12
 
 @dataclass(frozen=True)
 class Size:
-    """A study and what is measured beside it."""
+    """A study and the size of its other measurements."""
 
     task: Task
     window: int
@@ -89,20 +90,20 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Data:
-    """What the figure draws and the numbers are made of; what smoke scale leaves out is None."""
+    """The data of the figure and of the numbers; fields that smoke scale leaves out are None."""
 
     study: control.Study
     actions: tuple[ActionDiversity, ...]
     faulty: FaultyStudy
     timed: MetricTimes | None = None
-    iteration: Iteration | None = None  # in the runs with the paper's protocol
-    smaller: Iteration | None = None  # of ten agents
-    on_gpu: MetricTimes | None = None  # the loop where the paper timed it
+    iteration: Iteration | None = None  # times of the runs by the paper's protocol
+    smaller: Iteration | None = None  # times of the runs with ten agents
+    on_gpu: MetricTimes | None = None  # times of the loop on a GPU, as in the paper
     twins: tuple[control.Twin, ...] = ()  # runs on all observations, and the same on some
 
 
 def run(scale: Scale, cells: Cells) -> Outcome:
-    """Read the runs that are there, or train a smaller study; then measure what is beside it."""
+    """Read the existing runs, or train a smaller study; then take the other measurements."""
     size, more = SIZES[scale], dict[str, Any]()
     if scale is Scale.PAPER:
         (full, folders), (few, others) = (gather_runs(each, cells) for each in (WHOLE, ECONOMICAL))
@@ -135,7 +136,7 @@ def _timed(size: Size) -> dict[str, Any]:
 
 
 def _measure_beside(scale: Scale, size: Size, cells: Cells) -> tuple[Any, ...]:
-    """Cells that are measured here at every scale: faulty controllers and times."""
+    """Measure the faulty controllers and the times, which every scale measures on this machine."""
     about: dict[str, Any] = {"agents": FAULTY_AGENTS, "target": FAULTY_TARGET, "window": size.faulty_window}
     make = partial(faulty_controllers.run_faulty_study, settings=size.faulty, **about)
     faulty = cells.get("faulty", {**about, **asdict(size.faulty)}, make, FaultyStudy)
@@ -146,7 +147,7 @@ def _measure_beside(scale: Scale, size: Size, cells: Cells) -> tuple[Any, ...]:
 
 
 def summarise(data: Data, scale: Scale) -> dict[str, Number | None]:
-    """Return the numbers of a study and of what was measured beside it."""
+    """Return the numbers of a study and of the other measurements."""
     study, wrong = data.study, data.faulty.run(DOUBLED)
     both = [run for run in study.runs if run.arm in NAMES]
     grid = {} if study.missing else compare_arms(study) | _actions(data.actions)
@@ -164,7 +165,7 @@ def summarise(data: Data, scale: Scale) -> dict[str, Number | None]:
 
 
 def pool(runs: Sequence[control.RunSummary]) -> dict[str, Number | None]:
-    """Return our grid beside the author's two, and what all three tell together, each grid with seeds of its own."""
+    """Return the numbers of our grid beside the author's two, and of all three pooled, each grid with its own seeds."""
     first, second = author.read_grids()
     every: list[control.Rewarded] = [*runs, *first, *second]
     return {
@@ -177,7 +178,7 @@ def pool(runs: Sequence[control.RunSummary]) -> dict[str, Number | None]:
 
 
 def compare_arms(study: control.Study) -> dict[str, Number]:
-    """Return what the logs of the paper's two arms tell."""
+    """Return the numbers from the logs of the paper's two arms."""
     both = [run for run in study.runs if run.arm in NAMES]
     cells = control.group_arms(both)
     gap = _pick_least(_match(both, "tracking_error"))
@@ -208,13 +209,13 @@ def _errors(cells: Sequence[control.ArmSummary]) -> dict[str, Number]:
 
 
 def _pair(runs: Sequence[control.Rewarded], field: str, cell: Cell, other: Cell) -> control.Paired:
-    """Compare a cell with another one, seed by seed."""
+    """Return the paired differences between two cells, seed by seed."""
     values = {(run.arm, run.target, run.seed): getattr(run, field) for run in runs}
     return control.pair([value - values[(*other, key[2])] for key, value in values.items() if key[:2] == cell])
 
 
 def _match(runs: Sequence[control.Rewarded], field: str) -> dict[str, control.Paired]:
-    """Compare Bernoulli with full at every target."""
+    """Return the paired differences between Bernoulli and full at every target."""
     targets = sorted({run.target for run in runs if run.target is not None})
     return {f"target {one:g}": _pair(runs, field, (BERNOULLI, one), (REFERENCE, one)) for one in targets}
 
@@ -227,7 +228,7 @@ def _pick_least(pairs: Mapping[str, control.Paired]) -> Number:
 
 
 def find_smallest_step(runs: Sequence[control.Rewarded]) -> Number:
-    """Return the least growth of reward from a target to the next, of both arms, with its interval over seeds."""
+    """Return the smallest increase of reward from one target to the next, over both arms, with its interval."""
     steps = {
         f"{NAMES[arm]}, {before:g} to {after:g}": _pair(runs, "reward", (arm, after), (arm, before))
         for arm in NAMES
@@ -237,10 +238,10 @@ def find_smallest_step(runs: Sequence[control.Rewarded]) -> Number:
 
 
 def _settle(study: control.Study) -> Number:
-    """Return when the slowest cell is settled, in the middle band, and in the widest and the narrowest."""
+    """Return the iteration at which the slowest cell settles in the middle band; the ends are the other two bands."""
     after = study.iterations + 1  # counts for a cell that is outside at the end
     curves = [curve for curve in study.curves if curve.arm in NAMES]
-    # Iterations count from 1, so `or` stands for None alone.
+    # Iterations count from 1, so `or` replaces only None.
     slowest = [max(control.find_settling(curve, band) or after for curve in curves) for band in BANDS]
     kind = f"slowest of {len(curves)} cells; within {', '.join(f'{band:.1%}' for band in BANDS)}: {slowest}"
     return Number(slowest[1], slowest[0], slowest[2], kind=kind)
@@ -272,7 +273,7 @@ def _pairs(runs: Sequence[control.RunSummary]) -> dict[str, Number]:
     by_seed = control.compare_seeds(runs, BERNOULLI)
     numbers = {} if by_seed is None else {"paired_reward_by_seed": by_seed}
     numbers |= {"paired_reward_difference": paired.interval, "paired_reward_sem": Number(paired.sem, kind=kind)}
-    # Fewer than six pairs could not reject at 5% if they all agreed, so that they say nothing is no finding.
+    # Fewer than six pairs cannot reject at 5% even if all have the same sign, so a large p would be no finding.
     if paired.sign_p is not None and sum(map(bool, paired.differences)) >= 6:
         numbers["sign_test_p"] = Number(paired.sign_p, kind=f"exact, two-sided, {kind}")
     spread = _spread_between_seeds(runs)
@@ -286,16 +287,16 @@ def _pairs(runs: Sequence[control.RunSummary]) -> dict[str, Number]:
 
 
 def _spread_between_seeds(runs: Sequence[control.RunSummary]) -> float | None:
-    """Standard deviation of reward between seeds, pooled over arms and targets, which have the same seeds."""
+    """Return the standard deviation of reward between seeds, pooled over arms and targets, which share the seeds."""
     cells = group_by(runs, lambda run: (run.arm, run.target)).values()
     variances = [statistics.variance([run.reward for run in cell]) for cell in cells if len(cell) > 1]
     return math.sqrt(statistics.fmean(variances)) if variances else None
 
 
 def compare_starts(runs: Sequence[control.RunSummary]) -> Number | None:
-    """The largest difference of rewards in the second iteration between matched runs of both arms.
+    """Return the largest difference of rewards in the second iteration between matched runs of both arms.
 
-    None where rewards agree though policies do not: then they are too coarse to tell.
+    None if rewards agree although policies differ: then rewards are too coarse to show a difference.
     """
     full = {(run.target, run.seed): run for run in runs if run.arm == REFERENCE}
     pairs = [(run, full.get((run.target, run.seed))) for run in runs if run.arm == BERNOULLI]

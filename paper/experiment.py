@@ -1,4 +1,4 @@
-"""What every experiment of the paper is: a run at some scale, typed data, the numbers in it, and a figure."""
+"""The parts of every experiment of the paper: a run at some scale, typed data, its numbers, and a figure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from paper.runner import Cells
 
 Z95 = 1.96  # half a 95% interval in standard errors
-# In the order of the paper, then what the paper does not have.
+# The paper's experiments in its order, then ours.
 NAMES = (
     "recovery", "unbiasedness", "concentration", "training", "timing", "construction", "expanders", "theory", "mpe",
     "dico-10", "dico-50", "designs",
@@ -27,7 +27,7 @@ PICKED = {max: "largest", min: "smallest", statistics.fmean: "mean", statistics.
 
 
 class Scale(str, Enum):
-    """How much is run."""
+    """The size of a run."""
 
     SMOKE = "smoke"  # seconds: every line of code, no conclusion
     LAPTOP = "laptop"  # all experiments in half an hour on two cores
@@ -36,19 +36,19 @@ class Scale(str, Enum):
 
 @dataclass(frozen=True)
 class Number:
-    """A measured number that claims are compared with."""
+    """A measured number that a claim is compared with."""
 
     value: float
     low: float | None = None  # lower end of its interval or range, None where there is none
     high: float | None = None  # upper end
     unit: str = ""  # "s", "%", "x", or nothing
-    kind: str = ""  # what the two ends are: "95% t interval, 9 pairs", "largest, range of 12 cells"
+    kind: str = ""  # meaning of the two ends: "95% t interval, 9 pairs", "largest, range of 12 cells"
     clock: bool = False  # whether it was timed; the two ends then allow for the noise of the machine
-    # Of a range of times: the same range where all of them are at the lower ends of their intervals, and at the upper.
+    # For a range of times: the range of all lower ends of their intervals, and the range of all upper ends.
     ends: tuple[Number, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        """Make plain floats of counts, and of NumPy's scalars, which JSON does not know."""
+        """Convert counts and NumPy scalars to floats, because JSON cannot store NumPy scalars."""
         for name in ("value", "low", "high"):
             end = getattr(self, name)
             object.__setattr__(self, name, None if end is None else float(end))
@@ -61,9 +61,9 @@ class Number:
 
         Args:
             values: At least one.
-            what: They are of.
+            what: Name of what the values are taken over, such as ``"seeds"``.
             pick: ``max``, ``min``, ``statistics.fmean`` or ``statistics.median``.
-            unit: Unit of all of them.
+            unit: Unit of all values.
 
         Example:
             >>> Number.range([1.0, 3.0, 2.0], "seeds")
@@ -121,11 +121,11 @@ def _split(numbers: Sequence[Number]) -> tuple[list[float], list[float], list[fl
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run returns."""
+    """The result of a run."""
 
-    data: Any  # all that the figure needs, a dataclass
-    numbers: Mapping[str, Number | None]  # claims.yaml names them; None, or not there, where this scale cannot tell
-    seeds: Sequence[int] = ()  # that were used
+    data: Any  # the figure's data, a dataclass
+    numbers: Mapping[str, Number | None]  # by the names of claims.yaml; None or missing if this scale cannot tell
+    seeds: Sequence[int] = ()  # seeds that were used
     sources: Sequence[str] = ()  # committed results that were read in place of a run, such as results/control/n50
 
 
@@ -136,11 +136,11 @@ class Experiment:
     Args:
         name: Name for the command line, and of the folder in ``results/``.
         title: Text for headings.
-        run: Runs it, cell by cell.
-        figure: Draws the data of a run.
+        run: Function that runs it, cell by cell.
+        figure: Function that draws the data of a run.
         data: Dataclass of the data, as :func:`~paper.rows.decode` reads it.
         stacks: Trainings whose logs it reads at paper scale, by their folders in ``results/``.
-        on_gpu: Fields of its data that only a machine with a GPU can fill; others keep those of the last result.
+        on_gpu: Data fields that only a machine with a GPU can fill; other machines keep the last result's.
     """
 
     name: str
@@ -153,13 +153,13 @@ class Experiment:
 
 
 def find(name: str) -> Experiment:
-    """Return one experiment; its module is imported now.
+    """Return one experiment; this imports its module.
 
     Args:
         name: One of :data:`NAMES`.
 
     Raises:
-        InputError: For another name.
+        InputError: For an unknown name.
     """
     check_choice("name", name, NAMES)
     experiment: Experiment = importlib.import_module(f"paper.{name.replace('-', '_')}").EXPERIMENT

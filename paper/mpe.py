@@ -3,15 +3,14 @@
 Independent PPO with the constants of the preset ``simple_spread``: 20 rollouts of 25 cycles per iteration, hidden
 layers 64-64 with ReLU and the initialisation of ``torch.nn.Linear``, Adam at 3e-4, 4 epochs, minibatches of 256 of the
 500 samples of an agent, discount 0.99, lambda 0.95, clip 0.2, entropy bonus 0.01, gradient norm 0.5 for each agent. All
-agents learn from the same 20 rollouts, and no reward of them is lost.
+agents learn from the same 20 rollouts, and every reward of these is used.
 
-Policies are compared on the observations of a rollout of their own, those of all agents pooled, as equation (1) says.
-Beside that stands the protocol behind the paper's table, in which the only "observation" is a vector of standard normal
-noise that no agent ever sees.
+Policies are compared on the pooled observations of all agents in a rollout of their own, as equation (1) says. The
+protocol behind the paper's table is measured too. Its only "observation" is a vector of standard normal noise that no
+agent ever sees.
 
-For the Python loop a graph is drawn as code with such a loop draws it, with a random number for every pair or by
-networkx, which for ten agents is many times faster than the builders behind the fused call. These are made for large
-graphs.
+For the Python loop a graph is drawn in the simple way: a random number for every pair, or networkx. For ten agents this
+is many times faster than the builders of the fused call, which are made for large graphs.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from paper.shared.stopwatch import speedup, take_turns
 AGENTS = 10
 REGIMES, PROTOCOLS = ("trained", "random-init"), ("rollout", "noise")
 ROLLOUT_SEED, NOISE_SEED, GRAPH_SEED, WARM_CALLS = 42, 66, 77, 3
-# Regime and protocol, what they are called, colour, marker, and where they stand beside each other.
+# Regime and protocol, their label, colour, marker, and horizontal offset.
 TEAMS = (
     ("trained", "rollout", "trained, rollouts", BLUE, "o", -0.27),
     ("trained", "noise", "trained, one noise vector", VERMILLION, "s", -0.09),
@@ -63,13 +62,13 @@ PAPER_MS = {"": (0.307, 0.063, 0.107, 0.158), "_initial": (0.306, 0.063, 0.106, 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is done."""
+    """The amount of work at one scale."""
 
     iterations: int
-    environments: int  # rollouts of an iteration
+    environments: int  # number of rollouts per iteration
     seeds: tuple[int, ...]
     draws: int
-    trials: int  # of the timing
+    trials: int  # number of timed trials
 
 
 SIZES = {
@@ -81,7 +80,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class CallTime:
-    """The time of all pairs over that of one call, in the same way."""
+    """The time of all pairs over that of one call, both in a loop or both fused."""
 
     speedup: Number
     mean_s: float
@@ -103,13 +102,13 @@ class Data:
     times: Times
 
     def select(self, regime: str | None, protocol: str, design: Bernoulli | Regular | None = None) -> list[PanelRow]:
-        """Return rows of the panel; None for all."""
+        """Return rows of the panel; None selects all."""
         rows = [row for row in self.panel if row.protocol == protocol and regime in (None, row.regime)]
         return [row for row in rows if design is None or row.estimator == str(design)]
 
 
 def run(scale: Scale, cells: Cells) -> Outcome:
-    """Train, evaluate the policies, draw graphs, and time them."""
+    """Train, evaluate the policies, measure on random graphs, and time the calls."""
     size, task = SIZES[scale], make_task(SIZES[scale])
     about = {**task.to_dict(), "seeds_of_rollout_and_noise": [ROLLOUT_SEED, NOISE_SEED]}
     with one_thread():
@@ -152,11 +151,11 @@ def measure_teams(task: Task, cells: Cells) -> list[TeamRow]:
 
 @torch.no_grad()
 def answer(trainer: Trainer, seed: int, protocol: str) -> Categorical:
-    """Return what the policies of a seed do on the observations of a protocol.
+    """Return the behaviour of a seed's policies on the observations of a protocol.
 
     Args:
-        trainer: Before or after training.
-        seed: Which of its runs.
+        trainer: Trainer, before or after training.
+        seed: Seed of one of its runs.
         protocol: ``"rollout"``, all observations of all agents in as many episodes as training has in an iteration, or
             ``"noise"``, one vector of standard normal numbers.
     """
@@ -183,7 +182,7 @@ def time_calls(team: Categorical, trials: int) -> dict[str, CallTime]:
     times = {}
     for name, timing in timed.items():
         whole = timed[f"{name.partition(',')[0]}, all pairs"]
-        # By medians: calls of microseconds are hit hard by whoever else computes.
+        # Medians, because other programs disturb calls of microseconds.
         ratio = speedup(whole.seconds, timing.seconds, medians=True)
         times[name] = CallTime(ratio, statistics.fmean(timing.seconds))
     return times
@@ -256,7 +255,7 @@ def summarise(data: Data) -> dict[str, Number | None]:
 
 
 def _compare_times(times: Times) -> dict[str, Number]:
-    """Return our times of the loop over the paper's. A time does not depend on the policies."""
+    """Return our times of the loop over the paper's; a time does not depend on the policies."""
     milliseconds, numbers = [1000 * times.noise[f"loop, {call}"].mean_s for call in CALLS], {}
     for name, paper in PAPER_MS.items():
         over = (ms / one for ms, one in zip(milliseconds, paper, strict=True))
@@ -265,7 +264,7 @@ def _compare_times(times: Times) -> dict[str, Number]:
 
 
 def _largest_bias(rows: Sequence[PanelRow]) -> Number:
-    """Return the largest absolute bias, with the 95% interval of that one."""
+    """Return the largest absolute bias with its 95% interval."""
     row = max(rows, key=lambda one: abs(one.bias))
     size, reach = abs(row.bias), Z95 * row.bias_error
     return Number(size, max(0.0, size - reach), size + reach, kind=f"largest of {len(rows)}, its 95% interval")

@@ -35,25 +35,25 @@ class TeamRow:
 
     regime: str  # "trained" or "random-init"
     seed: int
-    protocol: str  # "rollout" or "noise", what it was observed on
-    distances: list[float]  # of all pairs, in lexicographic order
+    protocol: str  # "rollout" or "noise", the source of its observations
+    distances: list[float]  # distances of all pairs, in lexicographic order
 
 
 @dataclass(frozen=True)
 class PanelRow:
-    """What one design did on one team."""
+    """The errors of one design on one team."""
 
     regime: str
     seed: int
     protocol: str
     estimator: str
     draws: int
-    disconnected: float  # share of graphs that fall into several pieces
+    disconnected: float  # share of graphs that are disconnected
     bias: float
-    bias_error: float  # its standard error
+    bias_error: float  # standard error of the bias
     violations: float  # share of draws off by more than 0.05
     hoeffding_violations_largest: float  # share off by Hoeffding's radius or more, with the largest distance as D_max
-    radius: float  # Hoeffding's, with the largest distance and the mean number of edges
+    radius: float  # Hoeffding's radius, with the largest distance and the mean number of edges
 
 
 def draw_pairs(design: Bernoulli | Regular, n: int, draws: int, seed: int) -> Tensor:
@@ -84,10 +84,10 @@ def measure_design(design: Bernoulli | Regular, chosen: Tensor, disconnected: fl
     """Compare the estimates of many graphs with the SND of one team.
 
     Args:
-        design: Which.
-        chosen: From :func:`draw_pairs`.
-        disconnected: Kept as it is.
-        team: With its distances.
+        design: Design of the graphs.
+        chosen: Pairs of the graphs, from :func:`draw_pairs`.
+        disconnected: Share of disconnected graphs, copied into the row.
+        team: Team with its distances.
     """
     distances = torch.tensor(team.distances, dtype=torch.float64)
     counts = chosen.sum(1)
@@ -107,10 +107,10 @@ def measure_design(design: Bernoulli | Regular, chosen: Tensor, disconnected: fl
 
 
 def disconnected_share(chosen: Tensor) -> float:
-    """Return the share of graphs that fall into several pieces.
+    """Return the share of graphs that are disconnected.
 
     Args:
-        chosen: From :func:`draw_pairs`.
+        chosen: Pairs of the graphs, from :func:`draw_pairs`.
 
     Example:
         >>> disconnected_share(torch.tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))  # a path; an edge and a lone agent

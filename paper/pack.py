@@ -1,4 +1,4 @@
-"""Sources of a commit in one file, for a machine that has no repository, with what proves there that they are."""
+"""Pack the sources of a commit in one file, with a hash that proves the commit on a machine without the repository."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BESIDE = ("tests", "pyproject.toml", "Makefile")
 def pack(file: Path) -> str:
     """Write the sources of this commit to a ``.tgz``, without results, and return the commit.
 
-    ``commit.json`` in it has the commit and the hash of the sources, which is compared with them where they run.
+    Its ``commit.json`` has the commit and the hash of the sources. The sources are checked against it when they run.
 
     Raises:
         InputError: When sources were changed since the commit, or git cannot pack them.

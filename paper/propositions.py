@@ -26,27 +26,27 @@ KNN = [(n, k) for n in (16, 64, 256) for k in (1, 3, 8)]
 class Renaming:
     """How much Graph-SND changes when agents are renamed (Proposition 5)."""
 
-    automorphisms: int  # that were tried
-    change: float  # the largest under one of them
-    other: float  # the largest under a random renaming that is none, without which ``change`` would say nothing
+    automorphisms: int  # number of automorphisms that were tried
+    change: float  # largest change under one of them
+    other: float  # largest change under a random renaming that is no automorphism, for comparison
 
 
 @dataclass(frozen=True)
 class Propositions:
-    """What was measured of each proposition."""
+    """The measurements for each proposition."""
 
     nonnegativity_failures: int
     renaming: Renaming
     partition_error: float
-    distances_beyond_edges: list[int]  # of each graph
-    knn_edges_share: list[float]  # of each graph
+    distances_beyond_edges: list[int]  # for each graph
+    knn_edges_share: list[float]  # for each graph
 
 
 def check_propositions(cases: int, seed: int) -> Propositions:
-    """Check all of them.
+    """Check all propositions.
 
     Args:
-        cases: Random teams of a proposition.
+        cases: Number of random teams per proposition.
         seed: Seed of teams and graphs.
     """
     return Propositions(
@@ -59,13 +59,13 @@ def check_propositions(cases: int, seed: int) -> Propositions:
 
 
 def random_team(n: int, generator: torch.Generator) -> Gaussian:
-    """Return agents with nothing in common, in float64."""
+    """Return a team of independent random agents, in float64."""
     loc = torch.randn(OBSERVATIONS, n, 2, generator=generator, dtype=torch.float64)
     return Gaussian(loc, torch.rand(n, 2, generator=generator, dtype=torch.float64))
 
 
 def pick_agents(team: Gaussian, agents: Tensor) -> Gaussian:
-    """Return the team whose agent i is agent ``agents[i]`` of another; an agent may be picked twice."""
+    """Return a team whose agent i is agent ``agents[i]`` of ``team``; an agent may be picked twice."""
     return Gaussian(team.loc[..., agents, :], team.scale[..., agents, :])
 
 
@@ -77,8 +77,8 @@ def backends() -> list[str]:
 def nonnegativity_failures(cases: int, seed: int) -> int:
     """Count how often Graph-SND has a wrong sign, or is zero where it should not be, or the reverse (Proposition 3).
 
-    Agents come in kinds, weights may be 0, and so may be all of them. Graph-SND should be 0 exactly where every edge
-    with weight joins two agents of a kind, which includes the convention for graphs without weight.
+    Agents of one kind are identical. Some weights are 0, sometimes all. Graph-SND should be 0 exactly if every edge
+    with a weight above 0 joins two agents of the same kind. By convention it is also 0 if all weights are 0.
 
     Example:
         >>> nonnegativity_failures(20, 0)
@@ -132,7 +132,7 @@ def automorphisms(graph: Graph) -> Iterator[Tensor]:
 
 
 def renaming_changes(seed: int) -> Renaming:
-    """Rename the agents of symmetric graphs by every automorphism, and by a permutation that is none."""
+    """Rename the agents of symmetric graphs by every automorphism, and by a permutation that is no automorphism."""
     generator = hashed(seed, 2)
     tried, change, other = 0, 0.0, 0.0
     for graph in symmetric_graphs().values():
@@ -167,7 +167,7 @@ class DistanceCounter(TorchFunctionMode):
         self.count = 0
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Call it, and count the numbers in its result."""
+        """Call the function, and count the numbers in its result."""
         result = func(*args, **(kwargs or {}))
         if func in (torch.Tensor.sqrt, torch.cdist):
             self.count += result.numel()
@@ -175,7 +175,7 @@ class DistanceCounter(TorchFunctionMode):
 
 
 def distances_beyond_edges(seed: int) -> list[int]:
-    """Return the distances per observation that Graph-SND computes beyond one for each edge (Proposition 6)."""
+    """Return how many distances per observation Graph-SND computes beyond one per edge (Proposition 6)."""
     generator = hashed(seed, 4)
     sparse = [graphs.knn(torch.rand(40, 2, generator=generator), 3), graphs.bernoulli(60, 0.1, seed=generator)]
     beyond = []
@@ -194,9 +194,9 @@ def knn_edges_share(seed: int) -> list[float]:
 
 
 def clusters(team: Gaussian, size: int, seed: int) -> tuple[Gaussian, Tensor]:
-    """Return a team of two clusters around the two agents of ``team`` that differ most, and who is in which.
+    """Return a team of two clusters around the two most different agents of ``team``, and the cluster of each agent.
 
-    Every agent acts like its model, moved by a fiftieth of the distance of the two in a direction of its own.
+    Every agent acts like the agent at its centre, shifted in a direction of its own by a fiftieth of their distance.
     """
     n = team.agents
     furthest = int(pairwise(team, graph=graphs.complete(n)).argmax())

@@ -1,7 +1,7 @@
-"""Numbers of the author's public logs, a committed table, so that the rules of our claims can be asked about them too.
+"""Numbers of the author's public logs, a committed table, so that the rules of our claims can judge them too.
 
-``results/published.json`` has the commit of the public repository and the file of each number. Times have intervals as
-ours do, as far as the logs tell their noise.
+``results/published.json`` has the commit of the public repository and the file of each number. Times have intervals
+like ours, as far as the logs record their noise.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ class PublishedNumber:
     """One number of the author's logs."""
 
     experiment: str
-    name: str  # as the numbers of that experiment are named
+    name: str  # name of the number in that experiment
     number: Number
-    file: str  # in the public repository
+    file: str  # path in the public repository
 
 
 @dataclass(frozen=True)
 class Published:
-    """All of them."""
+    """All numbers of the author's logs."""
 
     repository: str
     commit: str
     numbers: tuple[PublishedNumber, ...]
 
     def find(self, experiment: str, name: str) -> PublishedNumber | None:
-        """Return a number, None where the logs do not hold it."""
+        """Return a number; None if the logs lack it."""
         return next((one for one in self.numbers if (one.experiment, one.name) == (experiment, name)), None)
 
 

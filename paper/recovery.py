@@ -1,7 +1,7 @@
 r"""On the complete graph Graph-SND is SND: four agents, before and after training (Appendix C of the paper).
 
 Both are computed in float64, from the matrix of distances and directly, by every kernel of this machine. The other
-statements about fixed graphs (:mod:`paper.propositions`) are checked beside it.
+statements about fixed graphs (:mod:`paper.propositions`) are checked too.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from paper.shared.draws import many_bernoulli
 from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Snapshot, at_checkpoints
 
 AGENTS = 4
-CLUSTER = 10  # agents of each of the two clusters
-PROBABILITY = 0.1  # of the graphs that sample the clusters
-SEED = 7  # of random teams and graphs
+CLUSTER = 10  # number of agents in each of the two clusters
+PROBABILITY = 0.1  # edge probability of the graphs that sample the clusters
+SEED = 7  # seed of random teams and graphs
 CASES = {Scale.SMOKE: 40, Scale.LAPTOP: 400, Scale.PAPER: 400}  # random teams of a proposition
 DRAWS = {Scale.SMOKE: 200, Scale.LAPTOP: 2000, Scale.PAPER: 2000}  # graphs that sample the clusters
 
@@ -44,11 +44,11 @@ class Route:
 
 @dataclass(frozen=True)
 class Clusters:
-    """Two clusters of agents, as a graph within clusters sees them and as random graphs do (section 7)."""
+    """Two clusters of agents, measured on a graph within clusters and on random graphs (section 7)."""
 
     share: float  # Graph-SND on the edges within clusters, over SND
-    sampled: float  # mean over Bernoulli graphs, over SND
-    half_width: float  # of its 99% interval
+    sampled: float  # mean of Graph-SND over Bernoulli graphs, divided by SND
+    half_width: float  # half the width of its 99% interval
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ def recover(behavior: Gaussian) -> list[Route]:
 
 
 def hide_clusters(behavior: Gaussian, draws: int) -> Clusters:
-    """Make two clusters of a team, and compare a graph within clusters and random graphs with SND."""
+    """Make two clusters from a team, and compare a graph within clusters and random graphs with SND."""
     team, labels = clusters(behavior, CLUSTER, SEED)
     distances = pairwise(team, graph=graphs.complete(team.agents))
     exact, within = float(distances.mean()), float(graph_snd(team, graphs.cliques(labels)))
     drawn = many_bernoulli(team.agents, PROBABILITY, draws, hashed(SEED, 7))
-    drawn = drawn[drawn.sum(1) > 0]  # the mean over no edges is not a mean; 2e-9 of the graphs
+    drawn = drawn[drawn.sum(1) > 0]  # graphs without edges have no mean; 2e-9 of the graphs
     means = drawn @ distances / drawn.sum(1) / exact
     half = float(stats.norm.ppf(0.995)) * float(means.std(correction=1)) / math.sqrt(len(means))
     return Clusters(within / exact, float(means.mean()), half)
@@ -136,7 +136,7 @@ def summarise(data: Data) -> dict[str, Number | None]:
 
 
 def draw(data: Data) -> Figure:
-    """Draw two clusters as fixed and random graphs see them."""
+    """Draw the ratio to SND of two clusters, on a fixed graph and on random graphs."""
     hidden = data.teams[-1].clusters
     with styled_figure(5.4, 3.9) as figure:
         ax = figure.subplots()

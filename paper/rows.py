@@ -1,7 +1,7 @@
-"""Typed rows from JSON: objects that ``json.dumps(row, default=asdict)`` wrote, read by the types of their fields.
+"""Typed rows from JSON: read what ``json.dumps(row, default=asdict)`` wrote, by the types of the fields.
 
-Results are committed and outlive the code that wrote them. So a file may hold more than is read, and a field that a
-file lacks takes its default.
+Committed results outlive the code that wrote them. So unknown entries of a file are ignored, and a field that a file
+lacks takes its default.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def decode(kind: Any, value: Any) -> Any:
     Args:
         kind: A dataclass, an enum, a plain type, or ``list``, ``tuple``, ``Sequence``, ``dict[str, ...]`` and
             ``| None`` of them. ``Any`` leaves the JSON as it is.
-        value: As JSON reads it.
+        value: The value, as ``json.loads`` returns it.
 
     Raises:
         TypeError: For an object that lacks a field without a default.
@@ -50,6 +50,6 @@ def decode(kind: Any, value: Any) -> Any:
 
 @lru_cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """The types of the fields of a dataclass; finding them evaluates annotations, and rows are many."""
+    """Return the types of a dataclass' fields; cached, because finding them evaluates annotations for every row."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind) if field.init}

@@ -1,11 +1,11 @@
 """Run an experiment cell by cell, train the stacks of runs that it reads, and keep its result.
 
-A result is ``<out>/<experiment>/<scale>.json``, with its figure beside it. An experiment that is stopped goes on from
-its cells, one file for each, in ``<work>/<scale>/<experiment>``.
+A result is ``<out>/<experiment>/<scale>.json``, with its figure beside it. A stopped experiment resumes from its cells,
+one file for each, in ``<work>/<scale>/<experiment>``.
 
-A study is a dictionary of stacks of runs that are trained together on a GPU: the folder of a log in ``results/``, and
-the task that makes it. A stack that was stopped goes on from its checkpoint. So a study can be completed over several
-visits to a machine with a GPU, and every stack says which commits trained it.
+A study is a dictionary of stacks of runs that are trained together on a GPU: from the folder of a log in ``results/`` to
+the task that makes it. A stopped stack resumes from its checkpoint. So a study can be completed over several visits to a
+machine with a GPU, and every stack records the commits that trained it.
 """
 
 from __future__ import annotations
@@ -42,27 +42,27 @@ T = TypeVar("T")
 Stacks = Mapping[str, Task]
 RESULTS = Path(__file__).parent / "results"  # committed, of this checkout
 WORK = Path("runs/paper")
-DPI = 90  # of figures
+DPI = 90  # resolution of figures
 ABOUT, SIGNATURES = "about.json", "made.json"
-UNKNOWN, CHANGED = "unknown", ", changed"  # what a commit is called, or ends in
+UNKNOWN, CHANGED = "unknown", ", changed"  # name of an unknown commit, and ending of a commit with changed sources
 
 
 @dataclass(frozen=True)
 class Result:
-    """One experiment at one scale, as its file has it."""
+    """One experiment at one scale, as stored in its file."""
 
     experiment: str
     title: str
     scale: Scale
     provenance: dict[str, Any]  # command, date, commit, dirty, hardware, versions, seeds, took_s, and that of sources
-    sources: tuple[str, ...]  # committed results that were read in place of a run
+    sources: tuple[str, ...]  # committed results that were read instead of running
     numbers: dict[str, Number]
     data: Any  # what the figure draws, as JSON
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell as its file has it."""
+    """A cell as stored in its file."""
 
     settings: Any
     value: Any
@@ -78,14 +78,14 @@ class Cells:
         results: Folder of committed results, for experiments that read those of long GPU runs.
         out: Folder for logs and measurements that will be committed; ``results`` by default.
         step: Called with a cell's name as it begins.
-        clean: Whether cells that were made by no known commit are made again.
-        again: Whether stacks are trained again that are there.
+        clean: Whether cells without a known commit are made again.
+        again: Whether existing stacks are trained again.
         ray: Address of a Ray cluster that trains stacks of runs; None for this machine.
-        command: How the results were made; that of the experiment with the folder's name when None.
+        command: Command that makes the results. None: the command of the experiment with the folder's name.
 
     Attributes:
         made: Commits of the requested cells.
-        spared: Seconds that the requested cells took which were already there.
+        spared: Seconds that the already finished requested cells had taken.
 
     Example:
         >>> import tempfile
@@ -117,16 +117,16 @@ class Cells:
         self.spared = 0.0
 
     def get(self, name: str, settings: dict[str, Any], make: Callable[[], T], kind: type[T]) -> T:
-        """Return a cell's value, from its file where it was made with the same settings, else made now.
+        """Return a cell's value: read from its file if that has the same settings, otherwise computed now.
 
         Args:
             name: A file name without its ending.
             settings: Everything the value depends on, ready for JSON; a cell with other settings is made again.
-            make: Computes the value.
-            kind: Its type, such as ``Row`` or ``list[Row]``; see :func:`~paper.rows.decode`.
+            make: Function that computes the value.
+            kind: Type of the value, such as ``Row`` or ``list[Row]``; see :func:`~paper.rows.decode`.
 
         Returns:
-            The value as it is read from JSON, so that a new one and a stored one are alike.
+            The value as read from JSON, so that a new one and a stored one are equal.
         """
         path, wanted = self.root / f"{name}.json", json.loads(json.dumps(settings))
         stored = _read_cell(path, kind)
@@ -144,7 +144,7 @@ class Cells:
         return cast(T, decode(kind, json.loads(text)["value"]))
 
     def find(self, name: str) -> Path | None:
-        """Return where a file or folder of results is: in ``out`` where that has it, else among the committed ones."""
+        """Return the path of a file or folder of results: in ``out`` if it exists there, otherwise a committed one."""
         return next((path for root in (self.out, self.results) if (path := root / name).exists()), None)
 
     def earlier(self, kind: type[T]) -> T | None:
@@ -153,7 +153,7 @@ class Cells:
         return None if path is None else cast(T, decode(kind, read_result(path).data))
 
     def folder(self, name: str) -> Path:
-        """Return a folder of a cell's own, for work that keeps checkpoints by itself, such as training."""
+        """Return a folder for one cell, for work that keeps its own checkpoints, such as training."""
         path = self.root / name
         if not all(map(self._accepts, self.signatures(name) or [UNKNOWN] * path.is_dir())):
             shutil.rmtree(path)
@@ -161,9 +161,9 @@ class Cells:
         return path
 
     def beside(self, name: str) -> Cells:
-        """Return the cells of another folder beside this one, which several experiments share; their work counts here.
+        """Return the cells of a sibling folder that several experiments share; their commits and seconds count here.
 
-        Where measurements are repeated, work of other commits is not accepted.
+        If measurements are repeated, cells of other commits are not accepted.
         """
         shared = Cells(self.root.parent / name, results=self.results, step=self.step, clean=self.clean)
         shared.made, shared.fresh = self.made, self.again
@@ -191,21 +191,21 @@ def run(
 ) -> Result:
     """Run one experiment and write ``<out>/<name>/<scale>.json`` and its figure.
 
-    A finished experiment is read, and only its figure is drawn where that is missing. One that was stopped continues
-    from its cells, and one that lacks trainings or measurements of a GPU goes on where there is one.
+    A finished experiment is read, and only a missing figure is drawn. A stopped one continues from its cells. One that
+    lacks trainings or measurements on a GPU continues on a machine that has a GPU.
 
     Args:
-        experiment: See :func:`~paper.experiment.find`.
-        scale: How much of it.
+        experiment: Experiment to run, from :func:`~paper.experiment.find`.
+        scale: Scale of the run.
         out: Folder of results.
         work: Folder of unfinished work.
-        again: Repeat a finished experiment from its beginning. A repetition that was stopped continues.
-        ray: Address of a Ray cluster that trains the stacks that are missing at paper scale.
+        again: Repeat a finished experiment from the beginning. A stopped repetition continues.
+        ray: Address of a Ray cluster that trains the missing stacks at paper scale.
         step: Called with the name of each cell as it begins.
 
     Raises:
-        InputError: When another process runs it in the same folder, at paper scale when the sources are not those of a
-            commit, and what its cells raise.
+        InputError: When another process runs it in the same folder, when a cell raises it, and at paper scale when the
+            sources are not those of a commit.
     """
     path, folder = result_path(out, experiment.name, scale), work / scale.value / experiment.name
     clean = scale is Scale.PAPER
@@ -224,29 +224,29 @@ def run(
         about = collect_provenance(f"python -m paper run {experiment.name} --scale {scale.value}")
         outcome = experiment.run(scale, cells)
         if clean and find_commit()["tree"] != about["tree"]:
-            # What was imported late may be of other sources than what was imported first.
+            # Modules that were imported late may come from other sources than those imported first.
             raise InputError("result", "to be made by the same sources from start to end", "sources that changed")
         about["took_s"] = round(perf_counter() - begin + cells.spared, 1)
         about = _tell_origin(about, cells.made, outcome, (out, RESULTS))
-        data = json.loads(json.dumps(outcome.data, default=asdict))  # the figure sees what a later reader sees
+        data = json.loads(json.dumps(outcome.data, default=asdict))  # the figure gets the same data as a later reader
         numbers = {name: number for name, number in outcome.numbers.items() if number is not None}
         result = Result(experiment.name, experiment.title, scale, about, tuple(outcome.sources), numbers, data)
-        path.with_suffix(".png").unlink(missing_ok=True)  # a figure of other numbers is worse than none
+        path.with_suffix(".png").unlink(missing_ok=True)  # an outdated figure is worse than none
         write_result(result, path)
-        shutil.rmtree(folder, ignore_errors=True)  # a repetition begins at the beginning
+        shutil.rmtree(folder, ignore_errors=True)  # a repetition starts from scratch
         draw(experiment, result, path)
     return result
 
 
 def _is_lacking(experiment: Experiment, path: Path, cells: Cells) -> bool:
-    """Return whether this machine can add to a finished result: trainings, or what a GPU fills."""
+    """Return whether this machine can add to a finished result: trainings, or the fields that need a GPU."""
     data = decode(experiment.data, read_result(path).data)
     unfilled = torch.cuda.is_available() and not all(getattr(data, name) for name in experiment.on_gpu)
     return unfilled or bool(stacks_to_train(experiment.stacks, cells))
 
 
 def draw(experiment: Experiment, result: Result, path: Path) -> None:
-    """Draw the figure of a result beside its JSON, as wide as the page and in 128 colours: a fifth of the bytes."""
+    """Draw the figure of a result beside its JSON, as wide as the page; 128 colours take a fifth of the bytes."""
     from PIL import Image
 
     buffer = io.BytesIO()
@@ -262,10 +262,10 @@ def result_path(folder: Path, name: str, scale: Scale) -> Path:
 
 
 def write_result(result: Result, path: Path) -> None:
-    """Write all of it or nothing.
+    """Write a result atomically.
 
     Raises:
-        InputError: For a number that is not finite, or whose interval does not hold together.
+        InputError: For a number that is not finite, or whose interval is inconsistent.
     """
     for name, number in result.numbers.items():
         ends = [end for end in (number.low, number.value, number.high) if end is not None]
@@ -274,14 +274,14 @@ def write_result(result: Result, path: Path) -> None:
             raise InputError(f"{result.experiment}.{name}", "finite, with low at most high", repr(number))
     head = {"format": 1, **vars(result)}
     data = json.dumps(head.pop("data"), allow_nan=False)
-    # What people read has a line for each value; the data may be long and has one line.
+    # The parts that people read have a line for each value; the data may be long and has one line.
     text = json.dumps(head, indent=1, allow_nan=False, default=_as_dict)[:-2] + ',\n "data": ' + data
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text + "\n}\n")
 
 
 def _as_dict(row: Any) -> dict[str, Any]:
-    """Return the fields of a row for JSON; those of a number without empty ends, which most numbers have."""
+    """Return the fields of a row for JSON; a number's empty ends are left out, because most numbers have them."""
     return {name: value for name, value in vars(row).items() if name != "ends" or value}
 
 
@@ -289,7 +289,7 @@ def read_result(path: Path) -> Result:
     """Read what :func:`write_result` wrote.
 
     Raises:
-        InputError: For a damaged file, or another one.
+        InputError: For a damaged file, or one that is no result.
     """
     fix = "Remove it and run the experiment again."
     try:
@@ -305,17 +305,17 @@ def read_results(folder: Path, name: str) -> dict[Scale, Result]:
 
 
 def train_cell(task: Task, cells: Cells, name: str, *, device: str = "cpu") -> Trainer:
-    """Return the trainer at the end of a task: trained once, continued from its checkpoint where it was killed.
+    """Return the trainer at the end of a task: trained once, and continued from its checkpoint if it was killed.
 
     Args:
         task: Task to train.
-        cells: Where its folder is.
+        cells: Cells that hold its folder.
         name: Name of the folder.
-        device: Where to train.
+        device: Device that trains.
 
     Raises:
         InputError: When the folder holds another training.
-        KeyboardInterrupt: With the number of the signal that ended it, once the training has saved where it was.
+        KeyboardInterrupt: With the number of the signal that ended it, once the training has saved a checkpoint.
 
     Example:
         >>> import tempfile
@@ -340,18 +340,18 @@ def train_cell(task: Task, cells: Cells, name: str, *, device: str = "cpu") -> T
 
 
 def gather_stacks(stacks: Stacks, cells: Cells) -> list[Path]:
-    """Return the folders of those stacks that are there; a GPU here or on Ray trains the others first.
+    """Return the folders of the finished stacks; a GPU on this machine or on Ray trains the missing ones first.
 
     Args:
-        stacks: All of a study.
-        cells: Where unfinished trainings and results are. With ``cells.again`` all stacks are trained.
+        stacks: All stacks of a study.
+        cells: Cells that hold unfinished trainings and results. With ``cells.again`` all stacks are trained.
     """
     train_stacks(stacks, stacks_to_train(stacks, cells), cells)
     return [folder for name, task in stacks.items() if (folder := _find_stack(name, task, cells))]
 
 
 def stacks_to_train(stacks: Stacks, cells: Cells) -> list[str]:
-    """Return those that are missing, or all with ``cells.again``; none where there is no GPU to train them."""
+    """Return the missing stacks, or all with ``cells.again``; none without a GPU to train them."""
     can = torch.cuda.is_available() or cells.ray is not None
     return [name for name, task in stacks.items() if can and (cells.again or not _is_whole(name, task, cells))]
 
@@ -360,8 +360,8 @@ def train_stacks(stacks: Stacks, names: Sequence[str], cells: Cells, *, device: 
     """Train some stacks one after the other, or as tasks of Ray, and leave their logs in ``cells.out``.
 
     Raises:
-        InputError: On Ray for stacks that failed.
-        KeyboardInterrupt: After Ctrl-C, once the training has saved where it was.
+        InputError: When stacks failed on Ray.
+        KeyboardInterrupt: After Ctrl-C, once the training has saved a checkpoint.
     """
     if cells.ray is None:
         for name in names:
@@ -381,7 +381,7 @@ def _train_stack(name: str, task: Task, cells: Cells, cell: str, device: str) ->
 
 
 def _train_on_ray(stacks: Stacks, cells: Cells, device: str) -> None:
-    """Train stacks, by the names of their cells, on the cluster ``cells.ray``."""
+    """Train stacks, named by their cells, on the cluster ``cells.ray``."""
     begin, options = perf_counter(), {"clean": cells.clean, "results": cells.results.resolve()}
 
     def report(all_of_them: Sequence[Stack]) -> None:
@@ -407,10 +407,10 @@ def _work_on_ray(cell: str, task: Task, folder: Path, *, device: str, options: d
 
 
 def _find_stack(name: str, task: Task, cells: Cells) -> Path | None:
-    """Return the folder of a stack's log, the newer one where there are two.
+    """Return the folder of a stack's log, the newer one if there are two.
 
     Raises:
-        InputError: For the log of another task.
+        InputError: When the log is that of another task.
     """
     for folder in (cells.out / name, cells.results / name):
         if (folder / METRICS).is_file():
@@ -427,7 +427,7 @@ def _is_whole(name: str, task: Task, cells: Cells) -> bool:
 
 
 def _copy_log(task: Task, cells: Cells, cell: str, name: str, device: str) -> None:
-    """Copy what numbers need out of a training's folder, the log last, and say where it was made."""
+    """Copy the files that the numbers need from a training's folder, the log last, and record their origin."""
     folder, target = cells.folder(cell), cells.out / name
     if not (folder / METRICS).is_file():
         return
@@ -435,7 +435,7 @@ def _copy_log(task: Task, cells: Cells, cell: str, name: str, device: str) -> No
     about["cells"] = sorted(set(cells.signatures(cell)))
     about |= {"seeds": list(task.seeds), "device": device, "took_s": round(saved.seconds, 1)}
     about |= {"iterations": saved.iteration, "task": task.to_dict()}
-    # Teams of independent policies are measured again; those of a controlled run would be too large to keep.
+    # Teams of independent policies are kept to be measured again; those of a controlled run would be too large.
     teams = [] if task.target else [f"{name}/*" for name in task.run_names()]
     for pattern in (ACTIONS, *teams, METRICS):
         for path in folder.glob(pattern):
@@ -445,7 +445,7 @@ def _copy_log(task: Task, cells: Cells, cell: str, name: str, device: str) -> No
 
 
 def _read_cell(path: Path, kind: Any) -> Cell | None:
-    """Return a cell; None where there is none, or a damaged one, which is made again."""
+    """Return a cell; None if it is missing or damaged, so that it is made again."""
     try:
         cell: Cell = decode(Cell, parse_json(path.read_bytes()))
         return replace(cell, value=decode(kind, cell.value))
@@ -455,13 +455,13 @@ def _read_cell(path: Path, kind: Any) -> Cell | None:
 
 @lru_cache(maxsize=1)
 def _describe_commit() -> str:
-    """Return the commit that runs, and whether sources were changed since."""
+    """Return the commit that runs, and whether sources were changed since then."""
     about = find_commit()
     return f"{about['commit'] or UNKNOWN}{CHANGED if about['dirty'] else ''}"
 
 
 def _tell_origin(about: dict[str, Any], made: Sequence[str], outcome: Outcome, roots: Sequence[Path]) -> dict[str, Any]:
-    """Return the provenance of a result with commits of its cells, seeds, and what results that it read say."""
+    """Return the provenance of a result: commits of its cells, seeds, and the provenance of results that it read."""
     del about["seed"]
     sources = {source: _origin_of(source, roots) for source in outcome.sources}
     about |= {"cells": sorted(set(made)), "seeds": [int(seed) for seed in outcome.seeds], "sources": sources}
@@ -473,7 +473,7 @@ def _tell_origin(about: dict[str, Any], made: Sequence[str], outcome: Outcome, r
 
 
 def _origin_of(source: str, roots: Sequence[Path]) -> dict[str, Any] | None:
-    """Return what a result that was read says about its own making; None where it says nothing."""
+    """Return the provenance of a result that was read; None if it has none."""
     places = [root / source.removeprefix("results/") for root in roots]
     path = next((place for place in places if place.exists()), places[-1])
     path = path / ABOUT if path.is_dir() else path

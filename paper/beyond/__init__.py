@@ -1,5 +1,5 @@
-"""Studies that the paper names as next steps: what is asked, by which rule it is answered, and what that costs.
+"""Studies that the paper names as next steps: the questions, the rules that answer them, and the cost.
 
 ``RULES.md`` was written before the first run. ``python -m paper.beyond plan`` prints the stacks of runs and their GPU
-minutes, ``train`` trains those that are missing, and ``answers`` applies the rules.
+minutes, ``train`` trains the missing stacks, and ``answers`` applies the rules.
 """

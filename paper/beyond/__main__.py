@@ -24,13 +24,13 @@ app = typer.Typer(help="What the paper names as next steps.", no_args_is_help=Tr
 
 
 def make_cells() -> Cells:
-    """Return where unfinished trainings are."""
+    """Return the cells that hold unfinished trainings."""
     return Cells(WORK / "beyond", clean=True, command="python -m paper.beyond train", step=typer.echo)
 
 
 @app.command()
 def plan() -> None:
-    """Print the stacks, their runs, the minutes that they should take on an H200, and whether they are there."""
+    """Print each stack: its runs, the estimated minutes on an H200, and whether its log exists."""
     lines, there = [], {name for name in EVERY if (RESULTS / name / "metrics.csv").is_file()}
     for name, task in EVERY.items():
         runs, minutes = len(task.runs()), estimate_minutes(task)
@@ -42,7 +42,7 @@ def plan() -> None:
 
 @app.command()
 def train(names: Annotated[list[str] | None, typer.Argument(help="Stacks (default: all missing).")] = None) -> None:
-    """Train stacks on this machine's GPU; one that was stopped goes on."""
+    """Train stacks on this machine's GPU; a stopped stack resumes."""
     for name in names or ():
         check_choice("names", name, EVERY)
     verify_commit("log", RESULTS.parents[1])
@@ -61,7 +61,7 @@ def online() -> None:
 
 @app.command()
 def answers() -> None:
-    """Apply the rules to the logs that are there."""
+    """Apply the rules to the existing logs."""
     logs = {name: read_rows(RESULTS / name) for name in EVERY if (RESULTS / name / "metrics.csv").is_file()}
     for found in answer_all(logs):
         typer.echo(f"{found.answer:<4}  {found.question}\n      {found.what}")

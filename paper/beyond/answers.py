@@ -16,11 +16,11 @@ from paper.control.logs import History, split_runs
 from paper.control.study import pair
 
 YES, NO, OPEN = "yes", "no", "open"
-LAST = 50  # iterations at the end that count, as in the library's curves
+LAST = 50  # last iterations that are averaged, as in the library's curves
 LAST_LARGE = 30
-OFF = 0.02, 0.05  # relative audit error that is accurate, and one that is not
-NEAR = 0.1  # of the range of mean rewards over levels: a difference that does not matter
-Logs = Mapping[str, Sequence[Row]]  # by the names of stacks
+OFF = 0.02, 0.05  # relative audit error: accurate up to the first, inaccurate above the second
+NEAR = 0.1  # negligible difference of rewards, as a share of the range of mean rewards over levels
+Logs = Mapping[str, Sequence[Row]]  # log rows by name of the stack
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Answer:
 
     question: str
     answer: str  # yes, no or open
-    what: str  # the numbers
+    what: str  # the numbers that decide it
 
 
 def answer_all(logs: Logs) -> list[Answer]:
-    """Return the answers to the questions whose stacks are all there, in the order of the rules."""
+    """Return the answers to all questions whose stacks are complete, in the order of the rules."""
     found = []
     for name, studied in STUDIED.items():
         rows = [row for design in ("complete", "bernoulli") for row in logs.get(f"beyond/{name}/{design}", ())]
@@ -51,7 +51,7 @@ def answer_all(logs: Logs) -> list[Answer]:
 
 
 def answer_task(name: str, studied: Studied, rows: Sequence[Row]) -> Iterator[Answer]:
-    """Yield what is asked of every task."""
+    """Yield the answers to the questions about one task."""
     curves, runs = training_curves(rows), split_runs(rows)
     curve = curves[ALL]
     spread = max(curve.rewards) - min(curve.rewards)
@@ -100,7 +100,7 @@ def _answer_seek(
 
 
 def answer_large(name: str, rows: Sequence[Row]) -> Answer:
-    """Return whether larger teams are held."""
+    """Return whether larger teams are held at their target."""
     errors: dict[str, list[float]] = {}
     for run in split_runs(rows):
         error = audit_error([row.audit or 0.0 for row in run.rows], run.run.target or 1.0, last=LAST_LARGE)
@@ -130,7 +130,7 @@ def _sign(gain: Gain) -> str:
 
 
 def _near(difference: Gain, spread: float) -> str:
-    """Return yes where the whole interval is near 0, no where it is all beyond that."""
+    """Return yes if the whole interval is near 0, no if none of it is, and open otherwise."""
     limit = NEAR * spread
     if -limit <= difference.low and difference.high <= limit:
         return YES

@@ -17,7 +17,7 @@ from paper.shared.rollouts import pooled
 PLANS = ("bernoulli:0.1", "ring:2", "agents:8")  # a tenth of the pairs, n of them, and 28 among eight agents
 WHEN = (1, 10, 25, 50, 100, 200, 300, 400, 500)
 OBSERVATIONS, DRAWS = 4096, 20
-OFF = 0.05  # relative error, root mean square over draws, that is accurate enough to log
+OFF = 0.05  # largest relative error (root mean square over draws) that is accurate enough to log
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Moment:
     """One iteration of the training."""
 
     iteration: int
-    iteration_s: float  # without measuring
+    iteration_s: float  # seconds without measuring
     snd: float  # over all pairs
-    snd_s: float  # policies and distances
-    errors: dict[str, float]  # by design: relative, root mean square over draws
+    snd_s: float  # seconds for policies and distances
+    errors: dict[str, float]  # relative error by design, root mean square over draws
 
 
 def run_online(
@@ -43,12 +43,12 @@ def run_online(
     """Train independent agents, and measure them at some iterations on observations of their last rollout.
 
     Args:
-        task: One run.
-        when: Iterations, in order.
+        task: A task with one run.
+        when: Iterations at which to measure, in order.
         plans: Designs, as :func:`graphsnd.designs.parse` reads them.
-        observations: Most of them.
-        draws: Of each design.
-        device: Where.
+        observations: Largest number of observations to measure on.
+        draws: Number of draws of each design.
+        device: Device that trains and measures.
     """
     trainer, moments = Trainer(task.make_world(device), task.settings, seeds=task.seeds), []
     for iteration in range(1, when[-1] + 1):

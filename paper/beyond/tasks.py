@@ -1,9 +1,9 @@
-"""The runs of the study of levels, as stacks that take a GPU less than ten minutes each, and what they should take.
+"""The runs of the study of levels, as stacks that take a GPU less than ten minutes each, and their estimated times.
 
 Three tasks at eight levels with five seeds: dispersion, where roles should pay; navigation, where each agent sees its
-own goal, so that one policy for all is the best and forced diversity must cost; and simple spread, which may go either
-way. A stack has all levels of a task with all pairs of agents, and the level that is sought; another one has the same
-levels with a tenth of the pairs.
+own goal, so that one shared policy is the best and forced diversity must cost reward; and simple spread, which may go
+either way. One stack trains all levels of a task with all pairs of agents, and searches for the best level. Another one
+trains the same levels with a tenth of the pairs.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Studied:
 
         Args:
             design: Which pairs the controller measures.
-            seeds: One run of each level for each.
-            environments: With as many as the paper's, nothing is sought.
+            seeds: Seeds; each gives one run of every level.
+            environments: Number of environments; with the paper's number the best level is not searched for.
         """
         targets: tuple[float | str, ...] = self.levels
         if design == ALL:
@@ -68,7 +68,7 @@ STACKS: dict[str, Task] = {
     for name, studied in STUDIED.items()
     for design in (ALL, TENTH)
 }
-# Whether the answer depends on the frames: the paper's 600 environments, a stack for each seed.
+# Does the answer depend on the number of frames? The paper's 600 environments, one stack per seed.
 STACKS |= {
     f"beyond/dispersion-600/seed-{seed}": STUDIED["dispersion"].task(seeds=(seed,), environments=600) for seed in SEEDS
 }
@@ -84,7 +84,7 @@ LARGE: Stacks = {
 
 @lru_cache(maxsize=1)
 def fit_cost() -> tuple[float, float]:
-    """Return seconds of a gradient step of one stacked run: at no agents, and for each agent.
+    """Return the seconds of a gradient step of one stacked run: the constant part, and the part for each agent.
 
     The line is through twelve runs of 10 agents (``benchmarks/results/training/h200.json``) and nine of 50
     (``results/control/n50``), both with 2,048 observations on an H200.

@@ -1,8 +1,8 @@
-r"""How diverse the actions are that the environment receives, beside the means that are controlled.
+r"""The diversity of the actions that the environment receives, beside that of the controlled means.
 
-Agents act by :math:`\tanh(\mathrm{Normal}(\mu_i, \sigma))`. Held at the target is the mean distance between the
-:math:`\mu_i`, before the tanh. Here both are measured on the same observations and over all pairs, the second as the
-2-Wasserstein distance between the distributions of the squashed actions.
+Agents act by :math:`\tanh(\mathrm{Normal}(\mu_i, \sigma))`. The controller holds the mean distance between the
+:math:`\mu_i`, before the tanh, at the target. Here the diversity before and after the tanh is measured on the same
+observations and over all pairs. After the tanh it is the 2-Wasserstein distance between the squashed distributions.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class ActionDiversity:
     arm: str
     target: float | None
     seed: int
-    controlled: float  # of the means
-    squashed: float  # of the actions that the environment receives
+    controlled: float  # SND of the means
+    squashed: float  # SND of the actions that the environment receives
     ratio: float
 
 
@@ -45,7 +45,7 @@ def write_actions(folder: Path, *, device: str = "cpu") -> list[ActionDiversity]
 
     Args:
         folder: Folder of a controlled training.
-        device: Where to act and measure.
+        device: Device that acts and measures.
     """
     kept = load_checkpoint(folder)
     trainer = kept.task.make_trainer(device)
@@ -58,7 +58,7 @@ def write_actions(folder: Path, *, device: str = "cpu") -> list[ActionDiversity]
 
 @torch.no_grad()
 def measure_actions(trainer: Trainer) -> list[ActionDiversity]:
-    """Measure a trainer's present teams on observations of its last rollout, those that have any diversity."""
+    """Measure a trainer's present teams on its last rollout; teams without any diversity are left out."""
     actions, control = [], trainer.companion
     assert isinstance(control, DiversityControl)
     for place, run in enumerate(control.runs):
@@ -71,7 +71,7 @@ def measure_actions(trainer: Trainer) -> list[ActionDiversity]:
 
 
 def read_actions(folder: Path) -> list[ActionDiversity]:
-    """Return what :func:`write_actions` left in a folder; nothing where there is no such file."""
+    """Return what :func:`write_actions` wrote to a folder; an empty list if the file is missing."""
     path = folder / ACTIONS
     rows = read_json(path, ACTIONS) if path.is_file() else []
     return cast(list[ActionDiversity], decode(list[ActionDiversity], rows))

@@ -1,6 +1,6 @@
 """The author's two grids of fifty agents, 18 runs each, from tables of the public repository (``results/author``).
 
-The second grid repeats the first with an audit in every iteration, and has the seconds of an iteration of both arms.
+The second grid repeats the first with an audit in every iteration. It has the seconds of an iteration of both arms.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from paper.runner import RESULTS
 
 ARMS = {"bern": "bernoulli:0.1", "full": REFERENCE}
 GRIDS = ("n50_bern_vs_full_per_cell.csv", "n50_posthoc_full_snd_per_cell.csv")
-# What Tables 1, 2 and 7 print: the number's name here, the grid, and the column there.
+# The values that Tables 1, 2 and 7 print: our name of the number, the author's grid, and its column.
 PRINTED = {
     "applied": (0, "applied_late_mean"), "tracking_error": (0, "tracking_err_rel"),
     "audit": (1, "posthoc_full_snd_late_mean"), "audit_minus_applied": (1, "posthoc_minus_applied"),
@@ -35,7 +35,7 @@ class AuthorRun(Rewarded):
 def read_grids() -> list[list[AuthorRun]]:
     """Return the runs of both grids.
 
-    Seeds of different grids get different numbers, because nothing but the networks at the start is the same.
+    Seeds of different grids get different numbers, because equal seeds share only the networks at the start.
 
     Example:
         >>> [(len(grid), grid[-1].seed) for grid in read_grids()]
@@ -51,7 +51,7 @@ def _read_run(row: dict[str, str], first: int) -> AuthorRun:
 
 
 def compare_values(runs: Sequence[RunSummary], grids: Sequence[Sequence[AuthorRun]]) -> dict[str, Number]:
-    """Return for each printed quantity the largest difference of six cells, in standard errors of three seeds each."""
+    """Return the largest difference over six cells for each printed quantity, in standard errors of three seeds."""
     numbers = {}
     for name, (place, column) in PRINTED.items():
         z = []

@@ -1,8 +1,8 @@
 """The metric of a controller by itself: in a loop over pairs, in fused kernels, and as a share of an iteration.
 
 The published runs time the metric alone and call it twice in every optimiser step: once for PPO's loss, once for the
-loss that keeps means in the box. Each time all N networks answer the observations of all N agents first, which that
-timer leaves out.
+loss that keeps means in the box. Before each call all N networks are evaluated on the observations of all N agents.
+The published timer leaves out this evaluation.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class MetricTimes:
 
 @dataclass(frozen=True)
 class Iteration:
-    """What an iteration with full SND takes in training, medians over iterations and runs."""
+    """Time shares of an iteration with full SND in training, medians over iterations and runs."""
 
     seconds: float
-    estimates: float  # share that goes into them: all networks on everybody's observations, and the distances
+    estimates: float  # share of the estimates: all networks on all agents' observations, and the distances
     metric: float  # share of graphs and distances alone
     metric_speedup: float  # seconds for graphs and distances over those of a sparse arm
 
@@ -56,15 +56,16 @@ def time_calls(
 ) -> MetricTimes:
     """Time the metric over all pairs and by sparse arms, the graph drawn inside, on outputs of one minibatch.
 
-    The outputs are random: a time depends on shapes, not on values. In the loop a nearest-neighbour arm has one graph,
-    of the agents' places in one frame; fused, as in training, one for every observation.
+    The outputs are random, because a time depends on shapes and not on values. In the loop a nearest-neighbour arm has
+    one graph, from the agents' positions in one frame. In the fused kernels it has a graph for every observation, as in
+    training.
 
     Args:
         agents: Size of the team.
-        arms: As :func:`graphsnd.designs.parse` reads them, beside all pairs.
-        loop: Observations of the loop.
-        fused: Observations of the kernels.
-        trials: Calls of each loop, taking turns; the kernels, which take a thousandth of the time, have 21 at least.
+        arms: Designs to time beside all pairs, as :func:`graphsnd.designs.parse` reads them.
+        loop: Number of observations in the loop.
+        fused: Number of observations in the kernels.
+        trials: Calls of each loop, taking turns. The kernels take a thousandth of the time and have 21 at least.
         device: Device of the outputs.
     """
     arms = (REFERENCE, *arms)
@@ -88,7 +89,7 @@ def time_iterations(histories: Iterable[History], arm: str) -> Iteration:
 
     Args:
         histories: Histories of full SND and of an arm.
-        arm: The other one.
+        arm: Name of the other arm.
     """
     rows = {name: [row for one in histories if one.run.arm == name for row in one.rows] for name in (REFERENCE, arm)}
     metric = {name: [row.distance_seconds or 0.0 for row in mine] for name, mine in rows.items()}
@@ -101,10 +102,11 @@ def time_iterations(histories: Iterable[History], arm: str) -> Iteration:
 
 
 def arithmetic_share(agents: int) -> float:
-    r"""Return the share of both estimates in the multiplications of a step, with networks of about one size.
+    r"""Return the share of both estimates in the multiplications of a step, for networks of about equal size.
 
-    One network on one observation costs 1 forward and 2 backward. PPO runs the shared network, an agent's own and its
-    critic; the loss of the box the first two again; an estimate all N, forward, without distances:
+    One network on one observation costs 1 forward and 2 backward. PPO runs three networks: the shared one, the agent's
+    own and its critic. The loss of the box runs the first two again. An estimate runs all N networks forward. Distances
+    are not counted:
 
     .. math:: 2 N / (2 N + 3 \cdot 3 + 3 \cdot 2)
 

@@ -1,9 +1,9 @@
-r"""Controllers that are wrong on purpose, to see which of two errors shows it.
+r"""Controllers that are wrong on purpose, to see whether the tracking error or the audit error shows it.
 
 The scale is the target over the estimate, so ``estimate x scale`` is the target for *any* estimate that moves little
-within an iteration. A controller that reads every measurement as c times what it is holds the team at
-:math:`d^\ast / c` and has the same tracking error as a sound one; a controller that does not look at the team at all
-has none. The audit, SND over all pairs of what acts, is off by :math:`|1/c - 1|`.
+within an iteration. A controller that multiplies every measurement by c holds the team at :math:`d^\ast / c` and has
+the same tracking error as a sound one. A controller that does not measure the team at all has none. The audit, SND over
+all pairs of the acting policies, is off by :math:`|1/c - 1|`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FaultyStudy:
 
     agents: int
     target: float
-    factor: float  # of the controller that reads double
+    factor: float  # the factor c of the controller that multiplies what it measures
     arms: tuple[FaultyRun, ...]
 
     def run(self, arm: str) -> FaultyRun:
@@ -58,11 +58,11 @@ class FaultyStudy:
 
 @dataclass(frozen=True, eq=False)
 class FaultyController(DiCo):
-    """A controller that changes what is measured before it reacts.
+    """A controller that changes the measured value before it uses it.
 
     Args:
         target: Wanted diversity.
-        reading: From the measured value to the one that is used.
+        reading: Function from the measured value to the one that is used.
 
     Example:
         >>> doubled = FaultyController(0.1, reading=lambda value: 2 * value)
@@ -74,13 +74,13 @@ class FaultyController(DiCo):
     reading: Callable[[Tensor], Tensor]
 
     def move(self, measured: Tensor, state: State) -> Tensor:
-        """Move the estimate by what was read, which is wrong."""
+        """Move the estimate by the changed value."""
         return super().move(self.reading(measured), state)
 
 
 @dataclass(frozen=True)
 class FaultyTask(Task):
-    """Three arms that all measure all pairs, each with another controller."""
+    """Three arms that all measure all pairs, each with a different controller."""
 
     def groups(self, device: torch.device) -> list[Group]:
         """Return the arms of a task with the controllers of ``READINGS``, in order."""
@@ -94,15 +94,15 @@ def _replace(controller: Any, reading: Callable[[Tensor], Tensor]) -> FaultyCont
 
 
 def run_faulty_study(agents: int, target: float, settings: Settings, *, window: int) -> FaultyStudy:
-    """Train a sound and two faulty controllers side by side, same networks and same episodes at the start.
+    """Train a sound and two faulty controllers side by side, from the same networks and episodes.
 
     Args:
         agents: Size of the team.
         target: Wanted diversity.
         settings: Settings of the training.
-        window: Last iterations that count.
+        window: Number of last iterations to average.
     """
-    # Three words for all pairs, because a task takes every estimator once.
+    # Three names for all pairs, because a task accepts every estimator only once.
     designs = (REFERENCE, "bernoulli:1", f"uniform:{agents * (agents - 1) // 2}")
     with one_thread():
         trainer = FaultyTask(**vars(control_task(agents, (target,), designs, settings=settings))).make_trainer()

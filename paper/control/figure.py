@@ -28,7 +28,7 @@ MARKS: dict[str, dict[str, Any]] = {
 
 
 def draw_study(study: Study, faulty: FaultyStudy | None = None) -> Figure:
-    """Draw a study, and beside it the faulty controllers where there are any."""
+    """Draw a study, with a panel for the faulty controllers if they are given."""
     colours = pick_colours(study.arms)
     panels: list[Callable[[Axes], None]] = [
         *(partial(_draw_diversity, study=study, target=target, colours=colours) for target in study.targets),
@@ -47,7 +47,7 @@ def draw_study(study: Study, faulty: FaultyStudy | None = None) -> Figure:
 
 
 def pick_colours(arms: Sequence[str]) -> dict[str, str]:
-    """Return a colour for each arm; what is not controlled is grey."""
+    """Return a colour for each arm; the uncontrolled arm is grey."""
     held = [arm for arm in arms if arm not in ("unconstrained", "homogeneous")]
     return dict.fromkeys(arms, MUTED) | dict(zip(held, itertools.cycle(ARM_COLOURS)))
 
@@ -60,7 +60,7 @@ def _draw_diversity(ax: Axes, study: Study, target: float, colours: dict[str, st
         ax.plot(at, audit.mean, color=colour, linewidth=1.4)
         ax.plot(at, curve.applied.mean, color=colour, linewidth=1.0, linestyle=DASHES)
     ax.axhline(target, color=INK, linewidth=1.0, linestyle=DOTS)
-    # The first rollout is not controlled yet and would take all the room.
+    # The first rollout is not controlled yet and would dominate the axis.
     ends = [_skip(end) for curve in mine for end in (curve.audit.high, curve.audit.low)]
     reach = 1.2 * max([0.04 * target, *(abs(value - target) for end in ends for value in end)])
     ax.set_ylim(target - reach, target + reach)
@@ -68,12 +68,12 @@ def _draw_diversity(ax: Axes, study: Study, target: float, colours: dict[str, st
 
 
 def _skip(values: Sequence[float]) -> Sequence[float]:
-    """Without the first sixth."""
+    """Return the values without the first sixth."""
     return values[min(len(values) - 1, max(1, len(values) // 6)) :]
 
 
 def _draw_errors(ax: Axes, study: Study, colours: dict[str, str]) -> None:
-    """A line for each arm and target, in the order of arms: three errors of the last iterations."""
+    """Draw three errors of the last iterations, a line for each arm and target, in the order of arms."""
     cells = sorted(group_arms(study.runs), key=lambda cell: (study.arms.index(cell.arm), cell.target))
     for place, cell in enumerate(cells):
         colour = colours[cell.arm]
@@ -89,7 +89,7 @@ def _draw_errors(ax: Axes, study: Study, colours: dict[str, str]) -> None:
 
 
 def _draw_pairs(ax: Axes, study: Study, colours: dict[str, str]) -> None:
-    """Rewards less those with all pairs, each seed and target a dot, and the 95% interval of their mean over seeds."""
+    """Draw reward differences from all pairs: a dot per seed and target, and the 95% interval of their mean."""
     compared = {arm: compare_rewards(study.runs, arm) for arm in study.arms if arm != REFERENCE}
     pairs = {arm: pair for arm, pair in compared.items() if pair is not None}
     for place, (arm, pair) in enumerate(pairs.items()):
@@ -109,7 +109,7 @@ def _draw_pairs(ax: Axes, study: Study, colours: dict[str, str]) -> None:
 
 
 def _draw_faulty(ax: Axes, faulty: FaultyStudy) -> None:
-    """Applied signal and audit of a sound controller and two that are wrong on purpose."""
+    """Draw the applied signal and the audit of a sound controller and two that are wrong on purpose."""
     for run, colour in zip(faulty.arms, (BLUE, VERMILLION, PURPLE), strict=True):
         at = range(1, len(run.series["audit"]) + 1)
         label = f"{run.arm}: tracking {run.tracking_error:.1%}, audit {run.audit_error:.0%}"

@@ -1,4 +1,4 @@
-"""Logs of controlled training from several folders, run by run, and which runs of a study are not there."""
+"""Logs of controlled training from several folders, run by run, and the missing runs of a study."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def gather_runs(stacks: Stacks, cells: Cells) -> tuple[list[History], list[Path]
 
 
 def train_small(task: Task, cells: Cells) -> tuple[list[History], list[Path]]:
-    """Train a small study here, or continue one that was stopped; return its runs and its folder.
+    """Train a small study on this machine, or continue a stopped one; return its runs and its folder.
 
     Raises:
         InputError: When the folder holds another training.
-        KeyboardInterrupt: After Ctrl-C, once the training has saved where it was.
+        KeyboardInterrupt: After Ctrl-C, once the training has saved a checkpoint.
     """
     with one_thread():
         train_cell(task, cells, "study")
@@ -54,19 +54,19 @@ def train_small(task: Task, cells: Cells) -> tuple[list[History], list[Path]]:
 
 
 def read_histories(folders: Iterable[Path]) -> list[History]:
-    """Return the runs of logs."""
+    """Return the runs from the logs of these folders."""
     return [history for folder in folders for history in split_runs(read_rows(folder))]
 
 
 def name_sources(folders: Iterable[Path], cells: Cells) -> tuple[str, ...]:
-    """Return the names of those folders that are among the results."""
+    """Return the names of the folders that lie in the results."""
     roots = {cells.out, cells.results}
     kept = [folder.relative_to(root) for folder in folders for root in roots if folder.is_relative_to(root)]
     return tuple(f"results/{folder.as_posix()}" for folder in kept)
 
 
 def list_missing(histories: Iterable[History], task: Task) -> list[str]:
-    """Return the runs of a task that are not there, or not to their end, each in words."""
+    """Return the missing and unfinished runs of a task, each in words."""
     done = {history.run: history.iterations for history in histories}
     return [describe(run) for run in task.runs() if done.get(run, 0) < task.settings.iterations]
 

@@ -8,8 +8,8 @@ scale) and audit :math:`d_t` (SND over all pairs),
     \text{absolute audit} = \tfrac1w \sum_t \frac{|d_t - d^\ast|}{d^\ast}.
 
 The paper takes the absolute value inside the mean for its tracking error at n = 50, outside for its audit error, and
-outside for its tracking error at n = 10. Both are here for both. Runs that are not finished take no part: their last
-iterations are not those of the others.
+outside for its tracking error at n = 10. This module computes both forms of both errors. Unfinished runs are left out:
+their last iterations are not those of the others.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from paper.control.logs import History, group_by, list_missing
 from paper.experiment import Number
 
 REFERENCE = "complete"  # the arm that the others are compared with
-PUBLISHED = PRESETS["dispersion-10"].settings  # of the study with 10 agents; with 50 it had 120 environments
+PUBLISHED = PRESETS["dispersion-10"].settings  # the paper's study with 10 agents; with 50 it had 120 environments
 
 
 @dataclass(frozen=True)
 class Rewarded:
-    """What a run was, and what it earned in its last iterations."""
+    """A run's arm, target and seed, and its reward in the last iterations."""
 
     arm: str
     target: float | None
@@ -46,11 +46,11 @@ class Rewarded:
 class RunSummary(Rewarded):
     """A run in its last iterations; errors are None where there is no target."""
 
-    reward_halves: tuple[float, float]  # of the window; the first half is longer where it is odd
+    reward_halves: tuple[float, float]  # means over the window's halves; the first is longer if the window is odd
     applied: float
     audit: float
     audit_minus_applied: float
-    first_rewards: tuple[float, ...]  # of the first two iterations
+    first_rewards: tuple[float, ...]  # rewards of the first two iterations
     first_audits: tuple[float, ...]
     tracking_error: float | None
     tracking_error_of_mean: float | None
@@ -89,17 +89,17 @@ class Paired:
     mean: float
     sem: float | None  # None for one pair
     interval: Number | None  # the mean with its 95% t interval; None for one pair
-    sign_p: float | None  # of the exact two-sided sign test; None when all differences are 0
+    sign_p: float | None  # p-value of the exact two-sided sign test; None when all differences are 0
 
 
 @dataclass(frozen=True)
 class Twin:
-    """One run by the paper's protocol less the same run by the economical one, in the last iterations of both."""
+    """Differences between a run by the paper's protocol and the same run by the economical one, last iterations."""
 
     arm: str
     target: float | None
     seed: int
-    iteration: int  # the last that counts
+    iteration: int  # last iteration that counts
     reward: float
     audit_error: float | None  # None where there is no target
 
@@ -126,16 +126,16 @@ class Curve:
 
 @dataclass(frozen=True)
 class Study:
-    """All of a study that its figure and its numbers need. Nothing stands in for runs that are missing."""
+    """The part of a study that its figure and its numbers need. Missing runs are not filled in."""
 
     agents: int
-    iterations: int  # of a run that is finished
+    iterations: int  # number of iterations of a finished run
     window: int
-    wanted: int  # runs of the whole study
-    missing: tuple[str, ...]  # runs that are not there, or not to their end
+    wanted: int  # number of runs of the whole study
+    missing: tuple[str, ...]  # missing and unfinished runs
     runs: tuple[RunSummary, ...]
     curves: tuple[Curve, ...]
-    departures: str = ""  # what the runs did otherwise than the paper's, in words
+    departures: str = ""  # how the runs differ from the paper's, in words
 
     @property
     def arms(self) -> list[str]:
@@ -164,22 +164,22 @@ def control_task(
 
     Args:
         agents: Size of the team.
-        targets: As :class:`~graphsnd.rl.Task` takes them, as the next two.
+        targets: Targets, as :class:`~graphsnd.rl.Task` takes them.
         designs: Designs of the controllers.
-        seeds: One run of each arm for each.
-        settings: The rest.
+        seeds: Seeds; each gives one run of every arm.
+        settings: All other settings.
     """
     return Task("dispersion", agents, PRESETS["dispersion-10"].options, tuple(seeds), targets, designs, settings)
 
 
 def summarise_study(task: Task, window: int, histories: Sequence[History], departures: str = "") -> Study:
-    """Return a study from whatever runs there are.
+    """Return a study from the runs that exist.
 
     Args:
-        task: The whole study. Arms beside its own are taken in as they are.
-        window: Last iterations that count.
-        histories: What there is.
-        departures: What the runs did otherwise than the paper's, in words.
+        task: The whole study. Runs of arms that are not in it are included too.
+        window: Number of last iterations to average.
+        histories: The runs that exist.
+        departures: How the runs differ from the paper's, in words.
 
     Raises:
         InputError: When there is no run at all.
@@ -201,7 +201,7 @@ def summarise_study(task: Task, window: int, histories: Sequence[History], depar
 
 
 def describe_protocol(task: Task) -> str:
-    """Return how the estimates of runs on a GPU differ from the paper's, which has two on all observations.
+    """Return how the estimates of runs on a GPU differ from the paper's, which takes two on all observations.
 
     Example:
         >>> describe_protocol(control_task(50, (0.1,), settings=PUBLISHED.replace(environments=120)))
@@ -216,9 +216,9 @@ def compare_protocols(full: Sequence[History], economical: Sequence[History], wi
     """Return how runs by the paper's protocol differ from the same runs by an economical one.
 
     Args:
-        full: Perhaps only some, and perhaps not to their end.
-        economical: All runs.
-        window: Iterations that count, the last ones that both have.
+        full: Runs by the paper's protocol; some may be missing or unfinished.
+        economical: Runs by the economical protocol, complete.
+        window: Number of iterations to average, the last ones that both have.
     """
     others, twins = {history.run: history for history in economical}, []
     for history in full:
@@ -282,7 +282,7 @@ def standard_error(values: Sequence[float]) -> float | None:
 
 
 def compare_rewards(runs: Sequence[Rewarded], arm: str) -> Paired | None:
-    """Return rewards of an arm less those with all pairs; None without a pair.
+    """Return the reward differences between an arm and all pairs; None if no seed and target have both.
 
     A run without a target is compared with those of all targets of its seed.
     """
@@ -309,11 +309,11 @@ def pair(differences: Sequence[float], *, delta: float = 0.05) -> Paired:
     .. math:: \bar x \pm t_{k-1, 1-\delta/2} \, s / \sqrt k, \qquad
         p = \min\left(1, 2 \sum_{j \le \min(k_+, k_-)} \binom{k_+ + k_-}{j} 2^{-(k_+ + k_-)}\right)
 
-    Cells of one seed share networks and episodes, so the interval takes more for granted than it should.
+    Cells of one seed share networks and episodes, so the interval assumes more independence than there is.
 
     Args:
-        differences: One for each pair.
-        delta: Chance of a miss of the interval, under normal differences.
+        differences: Difference of each pair.
+        delta: Chance that the interval misses, for normal differences.
 
     Example:
         >>> three = pair([1.0, 2.0, 3.0])
@@ -332,21 +332,21 @@ def pair(differences: Sequence[float], *, delta: float = 0.05) -> Paired:
 
 
 def mention_protocol(numbers: dict[str, Number], study: Study, agents: int) -> dict[str, Number]:
-    """Return numbers that say how a study departs from the paper's: in its agents, or in its protocol."""
+    """Return the numbers, each with a note on how the study differs from the paper's: its agents, or its protocol."""
     words = [f"{study.agents} agents"] * (study.agents != agents) + [study.departures] * bool(study.departures)
     text = "".join(f"; {one}" for one in words)
     return {name: replace(number, kind=f"{number.kind}{text}") for name, number in numbers.items()}
 
 
 def find_settling(curve: Curve, within: float) -> int | None:
-    """Return the first iteration from which the applied signal, mean over seeds, stays near the target.
+    """Return the first iteration from which the applied signal (mean over seeds) stays near the target.
 
     Args:
         curve: Curve of one arm and target.
-        within: How near, relative to the target.
+        within: Largest distance from the target, relative to it.
 
     Returns:
-        None when it is outside at the end.
+        The iteration; None if the signal is outside at the end.
     """
     target = curve.target
     assert target is not None
@@ -356,7 +356,7 @@ def find_settling(curve: Curve, within: float) -> int | None:
 
 
 def make_curves(histories: Sequence[History]) -> list[Curve]:
-    """Return applied signal and audit over iterations for each arm and target; means to eight digits, ends to five."""
+    """Return applied signal and audit over iterations for each arm and target; means have eight digits, ends five."""
     curves = []
     for (arm, target), mine in group_by(histories, lambda history: (history.run.arm, history.run.target)).items():
         common = min(len(history.rows) for history in mine)

@@ -1,4 +1,4 @@
-"""The paper's ablation of graph families at equal numbers of edges, and everything that is said to explain it."""
+"""The paper's ablation of graph families at equal numbers of edges, and the measures that are said to explain it."""
 
 from paper.expanders.ablation import EXPERIMENT, initial_team
 

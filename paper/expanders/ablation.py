@@ -1,11 +1,11 @@
-r"""The ablation of graph families as an experiment: sizes, degrees and teams in cells that survive being stopped.
+r"""The ablation of graph families as an experiment: sizes, degrees and teams in cells, so a stopped run resumes.
 
-Fresh and trained policies (the 100 agents of the committed training) see the same graphs, both on shared observations,
-which is equation (1), and each policy on observations of its own, which is what the paper's code compares. On shared
-observations trained policies are shown what they saw in their world, on their own uniform noise, as in the paper.
+Fresh and trained policies (the 100 agents of the committed training) are compared on the same graphs, in two ways: on
+shared observations, as in equation (1), and each policy on observations of its own, as in the paper's code. For trained
+policies the shared observations are those of a rollout in their world; their own are uniform noise, as in the paper.
 
 Forwarding indices do not depend on the team, so each drawn graph is routed once. A search that reaches its time limit
-leaves certified bounds that are wider, and on another machine may leave others.
+leaves wider certified bounds, and they may differ on another machine.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from paper.shared.rollouts import as_gaussian, on_own, pooled
 from paper.training import COMMITTED, ROLLOUT_SEED, STACKS, fingerprint, last_team, roll_out
 
 TRAINED_AGENTS = 100
-DIGITS = 7  # of the values that are published with the result; numbers are computed before
+DIGITS = 7  # digits of the published values; numbers are computed before rounding
 POLICY_SEED, OBSERVATION_SEED, NOISE_SEED, OBSERVATIONS = 42, 43, 44, 4096
 FEATURES, HIDDEN, ACTIONS = 18, 64, 2
-HEAD_GAIN = 0.01  # of a fresh PPO actor
+HEAD_GAIN = 0.01  # gain of the last layer of a fresh PPO actor
 
 
 def initial_team(n: int, *, observations: int = OBSERVATIONS, own: bool = False) -> Behavior:
@@ -55,7 +55,7 @@ def initial_team(n: int, *, observations: int = OBSERVATIONS, own: bool = False)
 
     Args:
         n: Number of agents.
-        observations: Shared by all of them.
+        observations: Number of observations, shared by all agents.
         own: Show each policy observations of its own instead, the same number of them. That is the paper's protocol
             and not equation (1): see :func:`paper.shared.rollouts.on_own`.
 
@@ -79,7 +79,7 @@ def trained_team(training: Path, seed: int, *, observations: int = OBSERVATIONS,
     Args:
         training: Folder of the training.
         seed: Seed of the run.
-        observations: How many, picked at random from those of all agents and steps.
+        observations: Number of observations, picked at random from those of all agents and steps.
         own: Show each policy uniform noise of its own instead, as the paper's panel of trained policies does.
     """
     team = last_team(training, seed)
@@ -101,12 +101,12 @@ def _uniform(shape: tuple[int, ...], seed: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much of the ablation is run."""
+    """The size of the ablation at one scale."""
 
     sizes: Sequence[int]
     seeds: Sequence[int]
     observations: int
-    routed: Mapping[int, int]  # by size, the number of seeds of every family whose forwarding index is computed
+    routed: Mapping[int, int]  # number of seeds per family whose forwarding index is computed, by size
     seconds: float  # time limit of each search for it
     trained: Sequence[int]  # seeds of the training runs
 
@@ -126,7 +126,7 @@ class Subject:
     trained: bool
     own: bool
     seed: int | None
-    settings: dict[str, Any]  # what its behaviour depends on
+    settings: dict[str, Any]  # everything that its behaviour depends on
     make: Callable[[], Behavior]
 
     @property
@@ -168,7 +168,7 @@ def run(scale: Scale, cells: Cells) -> Outcome:
 
 
 def subjects(plan: Plan, training: Path | None) -> Iterator[Subject]:
-    """Yield the teams, one for each size; without trained ones where there is no folder of their training."""
+    """Yield the teams, one for each size; trained teams only if the folder of their training is given."""
     for own in (False, True):
         settings: dict[str, Any] = {"observations": plan.observations, "own": own}
         for n in plan.sizes:
@@ -194,7 +194,7 @@ def compare_team(
 ) -> list[Row]:
     """Return one team on the graphs of one degree; nearest-neighbour graphs are its own and are routed here."""
     distances, positions = subject.measured
-    # On its own observations a team has other neighbours, but no claim is about the index of those graphs.
+    # On its own observations a team has different neighbours, but no claim is about the index of those graphs.
     forwarding = subject.n in plan.routed and not subject.own
     rows = []
     for family in Family:

@@ -1,4 +1,4 @@
-r"""What holds on a graph for any team, and how close Graph-SND on it is to SND of one team.
+r"""Guarantees of a graph for any team, and how close Graph-SND on it is to SND of one team.
 
 A row holds the measured ratio and, for the same graph and the same team,
 
@@ -25,13 +25,13 @@ from graphsnd.graphs import Graph
 from paper.expanders.families import Family
 from paper.expanders.integral import integral_index
 
-DELTA = 0.1  # of the probabilistic bounds
-COMPLETE = range(3, 9)  # sizes of the complete graphs whose index is known by hand
+DELTA = 0.1  # failure probability of the probabilistic bounds
+COMPLETE = range(3, 9)  # sizes of the complete graphs, whose index is known in closed form
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSummary:
-    """Forwarding index and guarantees of one graph. What is not defined for it is None."""
+    """Forwarding index and guarantees of one graph. Fields that are not defined for it are None."""
 
     n: int
     degree: int  # mean degree that the graph was built for
@@ -39,7 +39,7 @@ class GraphSummary:
     seed: int | None  # None where the graph is not drawn
     edges: int
     connected: bool
-    integral_lower: float | None = None  # of the forwarding index with one path per pair; None when not computed
+    integral_lower: float | None = None  # forwarding index with one path per pair, lower bound; None when not computed
     integral_upper: float | None = None
     distortion_low: float | None = None  # SND / Graph-SND is at least this for every metric ...
     distortion_high: float | None = None  # ... and at most this
@@ -54,11 +54,11 @@ def summarise_graph(
     forwarding: bool = True,
     seconds: float | None = None,
 ) -> GraphSummary:
-    """Return what holds on a graph for any team.
+    """Return the forwarding index and the guarantees of a graph.
 
     Args:
-        graph: Without weights, with an edge.
-        family: For people to read.
+        graph: Graph without weights and with at least one edge.
+        family: Name of the family, for display.
         degree: Mean degree that the graph was built for.
         seed: Seed of the draw; None for a graph that was not drawn.
         forwarding: Whether to compute the forwarding index.
@@ -88,7 +88,7 @@ def summarise_graph(
 
 @dataclass(frozen=True)
 class SmallGraphs:
-    """Forwarding indices of graphs that are small enough to know them by hand."""
+    """Forwarding indices of graphs that are small enough to compute by hand."""
 
     complete: float  # the largest certified upper bound over K_3 .. K_8
     ring_5: float
@@ -114,7 +114,7 @@ def measure_small_graphs() -> SmallGraphs:
 def ordered_split(graph: Graph) -> float:
     """Return the largest load of an edge, every ordered pair split equally over its shortest paths.
 
-    That is what the paper's code reports. Nothing is minimised and every pair counts twice: no forwarding index.
+    The paper's code reports this load. It is no forwarding index: nothing is minimised and every pair counts twice.
 
     Example:
         >>> ordered_split(graphs.circulant(5, shifts=[1]))  # the index is 3
@@ -129,15 +129,15 @@ def _integral(graph: Graph) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """A team's matrix of distances and what does not depend on the graph."""
+    """A team's matrix of distances, and the values that do not depend on the graph."""
 
     matrix: Tensor  # float64 [n, n]
     snd: float
-    variance: float  # of the distances of all pairs
+    variance: float  # variance of the distances over all pairs
 
     @classmethod
     def of(cls, matrix: Tensor) -> Distances:
-        """From :func:`graphsnd.pairwise`."""
+        """Return the distances of a matrix from :func:`graphsnd.pairwise`."""
         values = check_symmetric(matrix)
         n = len(values)
         squares = sum(float(part) for part in split_squares(values))
@@ -150,7 +150,7 @@ class Distances:
 
 @dataclass(frozen=True, kw_only=True)
 class Row(GraphSummary):
-    """One graph on one team. What is not defined for them is None."""
+    """One graph on one team. Fields that are not defined for them are None."""
 
     snd: float
     graph_snd: float
@@ -159,7 +159,7 @@ class Row(GraphSummary):
     difference: float  # |Graph-SND - SND|
     spectral: float | None  # the paper's bound on |Graph-SND / SND - 1|; regular graphs only, as below
     rho: float | None  # normalised nuclear norm
-    probabilistic: float | None  # the paper's bound on the same, all but DELTA of random regular graphs
+    probabilistic: float | None  # the same for random regular graphs, with probability 1 - DELTA
     predicted: float | None  # standard deviation of the ratio over random numberings; None for graphs not drawn
     sampled: float | None  # the same for a uniform sample of as many pairs; None for identical agents
 
@@ -169,7 +169,7 @@ def compare(distances: Distances, graph: Graph, summary: GraphSummary) -> Row:
 
     Args:
         distances: Distances of the team.
-        graph: On the same agents, without weights, with an edge.
+        graph: Graph on the same agents, without weights and with at least one edge.
         summary: Summary of the graph.
 
     Example:
@@ -199,7 +199,7 @@ def compare(distances: Distances, graph: Graph, summary: GraphSummary) -> Row:
 
 
 def _regular_bounds(graph: Graph, distances: Distances) -> dict[str, Any]:
-    """Return the bounds that need a regular graph, each None on others."""
+    """Return the bounds that need a regular graph; all are None on other graphs."""
     names = ("spectral", "rho", "probabilistic")
     counts = graph.degrees()
     degree = int(counts[0])
@@ -219,7 +219,7 @@ class TeamRows:
 
     trained: bool
     own: bool  # whether each policy sees observations of its own
-    seed: int | None  # of the training; None for fresh teams
+    seed: int | None  # seed of the training; None for fresh teams
     rows: tuple[Row, ...]
 
 
@@ -229,7 +229,7 @@ class Data:
 
     teams: tuple[TeamRows, ...]
     small: SmallGraphs
-    observations: int  # of each team
+    observations: int  # number of observations of each team
 
     def rows(self, *, trained: bool, own: bool) -> list[Row]:
         """Return the rows of one kind of teams."""
@@ -243,5 +243,5 @@ def select(rows: Iterable[Row], family: Family | None = None, **where: int) -> l
 
 
 def sizes_and_degrees(rows: Iterable[Row]) -> list[tuple[int, int]]:
-    """Return the different numbers of agents and degrees, in order."""
+    """Return the distinct pairs of size and degree, in order."""
     return sorted({(row.n, row.degree) for row in rows})

@@ -1,9 +1,9 @@
 r"""The families of graphs that the ablation compares, at equal numbers of edges.
 
-Degrees are ceil(log2 n), ceil(2 log2 n) and ceil(4 log2 n), as the paper's text has them; code that takes multiples of
+Degrees are ceil(log2 n), ceil(2 log2 n) and ceil(4 log2 n), as in the paper's text; code that takes multiples of
 ceil(log2 n) gets 24 for 23. Uniform and trimmed nearest-neighbour graphs have exactly the nd/2 edges of the regular
 ones, Bernoulli graphs on average. The undirected union of k = d nearest neighbours, which the paper's figures show, has
-more, and stands beside the trimmed one because that is seldom connected.
+more edges. It is compared too, because the trimmed graph is seldom connected.
 
 Seeds are plain integers: ``graphs.random_regular(n, d, seed=s)`` is the graph of a row.
 """
@@ -32,19 +32,19 @@ class Family(str, Enum):
 
     @property
     def drawn(self) -> bool:
-        """Whether a graph depends on a seed; else it depends on the team."""
+        """Whether a graph depends on a seed; otherwise it depends on the team."""
         return self not in (Family.KNN, Family.UNION)
 
 
-# The four of the paper at equal numbers of edges, and as its figures have them.
+# The paper's four families at equal numbers of edges, and as in its figures.
 FOUR = (Family.REGULAR, Family.BERNOULLI, Family.UNIFORM, Family.KNN)
 AS_PUBLISHED = (*FOUR[:3], Family.UNION)
 
 
 def degrees(n: int) -> list[int]:
-    """Return the protocol's degrees, each one more where n times the degree is odd.
+    """Return the protocol's degrees, each raised by one if n times the degree is odd.
 
-    Degrees at which the graph would be complete or impossible are left out, which takes fewer than 23 agents.
+    Degrees at which the graph would be complete or impossible are left out; this happens below 23 agents only.
 
     Example:
         >>> degrees(50), degrees(13)
@@ -58,11 +58,11 @@ def build(family: Family, n: int, degree: int, seed: int, positions: Tensor) -> 
     """Return a graph of a family with n * degree / 2 edges; more for the union of nearest neighbours.
 
     Args:
-        family: Which.
+        family: Family of the graph.
         n: Number of agents.
-        degree: Mean degree, n * degree even.
+        degree: Mean degree; n * degree is even.
         seed: Seed of the draw.
-        positions: ``[n, f]``, in which neighbours are near: the mean actions. Not used for drawn graphs.
+        positions: Mean actions that define the neighbours, ``[n, f]``. Not used for drawn graphs.
     """
     edges = n * degree // 2
     if family is Family.REGULAR:
@@ -73,7 +73,7 @@ def build(family: Family, n: int, degree: int, seed: int, positions: Tensor) -> 
         return graphs.uniform(n, edges, seed=seed)
     union = graphs.knn(positions, degree)
     assert isinstance(union, Graph)
-    # It has nd/2 edges at least, since every agent has d of its own.
+    # The union has at least nd/2 edges, because every agent adds d neighbours.
     return union if family is Family.UNION else trim(union, edges, positions)
 
 
@@ -81,7 +81,7 @@ def trim(graph: Graph, edges: int, positions: Tensor) -> Graph:
     """Return the graph of the ``edges`` shortest edges; ties go to the pair that comes first.
 
     The union of nearest neighbours has more than nd/2 edges wherever nearness is not mutual; trimming brings it to the
-    budget of the other families. Which pairs it has depends on their lengths, so it is no random sample.
+    budget of the other families. The pairs are chosen by their lengths, so they are no random sample.
     """
     i, j = graph.edges.unbind(1)
     points = positions.double()

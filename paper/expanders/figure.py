@@ -1,4 +1,4 @@
-"""The figure of the ablation: how close, what training changes, and how crowded."""
+"""The figure of the ablation: errors of Graph-SND, the effect of training, and forwarding indices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paper.expanders.comparison import Data, Row, select, sizes_and_degrees
 from paper.expanders.families import FOUR, Family
 
 Rows = Sequence[Row]
-PAPER = (-0.13, 0.13)  # what the paper reports for random regular graphs, per cent
+PAPER = (-0.13, 0.13)  # the paper's range for random regular graphs, per cent
 TICKS = (-50, -20, -10, -5, -2, -1, -0.5, 0, 0.5, 1, 2, 5, 10, 20)
 # Colour, marker and name; the union of nearest neighbours is drawn as the trimmed one, hollow.
 LOOKS = {
@@ -58,7 +58,7 @@ def _draw_sizes(ax: Axes, rows: Rows) -> None:
 
 
 def _draw_teams(ax: Axes, kinds: dict[tuple[bool, bool], list[Row]]) -> None:
-    """All kinds of teams at the size of the trained ones; without those, at the largest."""
+    """Draw all kinds of teams at the size of the trained ones, or at the largest size if there are none."""
     n = max(row.n for row in kinds[True, False] or kinds[False, False])
     _draw_groups(ax, {KINDS[kind]: mine for kind, rows in kinds.items() if (mine := select(rows, n=n))})
     what = "whether policies see the same observations\nor each its own, as in the paper"
@@ -67,7 +67,7 @@ def _draw_teams(ax: Axes, kinds: dict[tuple[bool, bool], list[Row]]) -> None:
 
 
 def _draw_groups(ax: Axes, groups: dict[str, list[Row]]) -> None:
-    """Groups of degrees, in each the range over graphs and the mean of every family."""
+    """Draw groups of degrees; each has the range over graphs and the mean of every family."""
     at, ticks = 0.0, {}
     ax.axhspan(*PAPER, color=FAINT, zorder=0)
     ax.axhline(0, color=MUTED, linewidth=0.8, zorder=1)
@@ -96,7 +96,7 @@ def _draw_range(ax: Axes, x: float, rows: Rows, family: Family) -> None:
 
 
 def _scale_percent(ax: Axes) -> None:
-    """Linear within one per cent, logarithmic beyond: nearest neighbours are far below everything else."""
+    """Scale the axis linearly within one per cent, logarithmically beyond: nearest neighbours are far below."""
     ax.set_ylabel("Graph-SND / SND - 1  [%]")
     ax.set_yscale("symlog", linthresh=1.0, linscale=1.3)
     low, high = ax.get_ylim()
@@ -109,7 +109,7 @@ def _scale_percent(ax: Axes) -> None:
 
 
 def _draw_forwarding(ax: Axes, rows: Rows) -> None:
-    """The index by n log n / d: the median over seeds, and from the least certified lower end to the largest."""
+    """Draw the index by n log n / d: the median over seeds, and the range of the certified bounds."""
     for place, family in enumerate(ROUTED):
         colour, marker, _ = LOOKS[family]
         for n, degree in sizes_and_degrees(rows):
@@ -119,7 +119,7 @@ def _draw_forwarding(ax: Axes, rows: Rows) -> None:
                 continue
             unit, middle = n * math.log2(n) / degree, statistics.median(upper)
             ends = [min(row.integral_lower for row in mine if row.integral_lower is not None), max(upper)]
-            x = unit * (1 + 0.035 * (place - 1.5))  # beside each other, so that every interval is seen
+            x = unit * (1 + 0.035 * (place - 1.5))  # side by side, so that every interval is visible
             face = "white" if family is Family.UNION else colour
             ax.plot([x, x], ends, color=colour, linewidth=1.8, zorder=2)
             ax.plot(x, middle, marker, color=colour, markerfacecolor=face, markersize=5.5, zorder=3)

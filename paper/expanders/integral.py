@@ -2,11 +2,13 @@
 
 Pairs are routed in turn along the cheapest path, where an edge costs one hop plus a price exponential in its load.
 Afterwards only the pairs that cross the most loaded edges are routed again, one by one, at the prices that the others
-leave: every move lowers the sum of the prices paid, so that a pass cannot cycle. A hop is worth much at first, which
-keeps paths short and the total load low; when passes stop helping it becomes cheaper, and detours appear. In the end
-prices are perturbed a little between passes: pairs wander among paths that cost the same until a gap opens.
+leave: every move lowers the sum of the prices paid, so that a pass cannot cycle. A hop is expensive at first, which
+keeps paths short and the total load low. When passes no longer help, hops become cheaper, and longer paths appear. At
+the end prices are perturbed a little between passes, so that pairs move among paths of equal cost until one that
+lowers the largest load is found.
 
-The library's :func:`graphsnd.bounds.forwarding_index` brackets the fractional index, which is all its bounds need.
+The library's :func:`graphsnd.bounds.forwarding_index` bounds the fractional index from both sides; its theorems need no
+more.
 """
 
 # Numba gives the compiled functions their types.
@@ -28,9 +30,9 @@ from graphsnd.graphs import Graph
 
 CHUNK = 16  # targets that share a tree while the first routing is made
 SHARPNESS = 20.0  # e-folds of the price between no load and the level
-HOPS = (10.0, 3.0, 1.0, 0.3)  # what a hop costs, in prices at the level
+HOPS = (10.0, 3.0, 1.0, 0.3)  # costs of a hop, relative to the price at the level
 JITTER = (0.01, 0.01, 0.01, 0.01, 0.1)  # relative changes of the prices, in turn, when nothing else helps
-VISITS = 10**6  # of pairs in the search; at least 30 passes over all of them
+VISITS = 10**6  # visits to pairs in the search; at least 30 passes over all of them
 
 jit = numba.njit(nogil=True, cache=True)
 
@@ -39,9 +41,9 @@ def integral_index(graph: Graph, lower: float, *, seconds: float | None = None) 
     """Return the largest load of the best routing found that gives each pair one path.
 
     Args:
-        graph: Connected; its weights do not enter.
-        lower: A lower bound on the index, above 0: no routing is sought below it.
-        seconds: Time limit; a pass is finished. No limit when None.
+        graph: Connected graph; its weights are ignored.
+        lower: Lower bound on the index, above 0; the search stops when it is reached.
+        seconds: Time limit; the current pass is still finished. None: no limit.
 
     Example:
         >>> from graphsnd import graphs
@@ -75,33 +77,33 @@ class Paths:
         self.arcs = arcs.indptr.astype(np.int64), arcs.indices.astype(np.int64), arcs.data
         self.load: Floats = np.zeros(net.m)
         self.hops: Ints = np.full(pairs, -1, np.int64)
-        # A path has n - 1 edges at most; memory is taken by those that are written.
+        # A path has n - 1 edges at most; only written entries take memory.
         self.steps = np.empty((pairs, net.n - 1), np.int32)
         self.rng = np.random.default_rng(0)
 
     @property
     def worst(self) -> float:
-        """The largest load."""
+        """Return the largest load."""
         return float(self.load.max())
 
     def sweep(self, level: float, hop: float, limit: float, chunk: int, jitter: float = 0.0) -> None:
-        """One pass of :func:`route`. ``jitter`` perturbs prices."""
+        """Run one pass of :func:`route`. ``jitter`` perturbs prices."""
         worth = 1 + jitter * self.rng.random(len(self.load))
         route(*self.arcs, worth, self.load, level, SHARPNESS / level, hop, limit, chunk, self.steps, self.hops)
 
 
 @jit
 def price(load, worth, level, sharpness, hop):
-    """What one more path costs on an edge: ``hop``, and exponentially more the further it goes beyond ``level``.
+    """Return the price of one more path on an edge: ``hop`` plus an amount exponential in the load beyond ``level``.
 
-    ``worth`` is 1, give or take what breaks ties.
+    ``worth`` is 1 up to a small perturbation that breaks ties.
     """
     return (np.exp(min(sharpness * ((load + 1) / worth - level), 60.0)) + hop) / worth
 
 
 @jit
 def route(indptr, heads, ids, worth, load, level, sharpness, hop, limit, chunk, steps, hops):
-    """One pass over the pairs: route what has no path yet, and again what crosses an edge loaded above ``limit``.
+    """Make one pass over the pairs: route those without a path, and reroute those on an edge loaded above ``limit``.
 
     Pairs (s, t), s < t, are in the order of rows. ``chunk`` targets of a source share one tree of shortest paths.
     """
@@ -131,7 +133,7 @@ def route(indptr, heads, ids, worth, load, level, sharpness, hop, limit, chunk, 
                 pair = first + batch[k]
                 if hops[pair] < 0 or dist[batch[k]] < (1 - 1e-12) * cost(pair, prices, steps, hops):
                     write(pair, batch[k], via, parent, steps, hops)
-            # Prices stand still while a chunk is compared; they follow here.
+            # Prices are fixed while a chunk is compared, and are updated here.
             for k in range(size):
                 shift(first + batch[k], 1, load, worth, level, sharpness, hop, prices, steps, hops)
 
@@ -166,7 +168,7 @@ def dijkstra(source, stop, indptr, heads, ids, length):
 
 @jit
 def wants(pair, load, limit, steps, hops):
-    """Whether a pair has no path, or one across an edge loaded above ``limit``."""
+    """Return whether a pair has no path, or one across an edge loaded above ``limit``."""
     if hops[pair] < 0:
         return True
     above = False
@@ -177,7 +179,7 @@ def wants(pair, load, limit, steps, hops):
 
 @jit
 def shift(pair, by, load, worth, level, sharpness, hop, prices, steps, hops):
-    """Add the pair's path to the loads (by 1) or take it away (by -1), prices with it."""
+    """Add the pair's path to the loads (``by`` = 1) or remove it (-1), and update the prices."""
     for e in steps[pair, : max(hops[pair], 0)]:
         load[e] += by
         prices[e] = price(load[e], worth[e], level, sharpness, hop)
@@ -185,7 +187,7 @@ def shift(pair, by, load, worth, level, sharpness, hop, prices, steps, hops):
 
 @jit
 def cost(pair, prices, steps, hops):
-    """The price of the pair's path."""
+    """Return the price of the pair's path."""
     total = 0.0
     for e in steps[pair, : hops[pair]]:
         total += prices[e]
@@ -194,7 +196,7 @@ def cost(pair, prices, steps, hops):
 
 @jit
 def write(pair, target, via, parent, steps, hops):
-    """Store the path of the tree to ``target``."""
+    """Store the tree's path to ``target``."""
     k, v = 0, target
     while via[v] >= 0:
         steps[pair, k] = via[v]

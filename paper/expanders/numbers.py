@@ -10,13 +10,13 @@ from paper.expanders.comparison import Data, Row, select, sizes_and_degrees
 from paper.expanders.families import AS_PUBLISHED, FOUR, SIZES, Family, degrees
 from paper.experiment import Number
 
-SLACK = 1e-9  # of a bound, for rounding
+SLACK = 1e-9  # tolerance of a bound, for rounding
 BASELINES = (Family.BERNOULLI, Family.UNIFORM, Family.KNN, Family.UNION)
 Rows = Sequence[Row]
 
 
 def summarise(data: Data) -> dict[str, Number | None]:
-    """Return everything that these rows decide; what needs a size that was not measured is left out."""
+    """Return all numbers of these rows; those that need a size that was not measured are left out."""
     small, initial, own = data.small, data.rows(trained=False, own=False), data.rows(trained=False, own=True)
     shared = [row for team in data.teams if not team.own for row in team.rows]
     union = [row.edges / (row.n * row.degree / 2) for row in select(initial, Family.UNION)]
@@ -53,14 +53,14 @@ def violations(rows: Rows) -> dict[str, Number]:
 
 
 def _distorted(row: Row) -> bool | None:
-    """Whether the theorem fails, in its sharper form; None where there is no index or no ratio."""
+    """Return whether the theorem fails, in its sharper form; None without an index or a ratio."""
     if row.distortion_low is None or row.distortion_high is None or row.reciprocal is None:
         return None
     return not row.distortion_low * (1 - SLACK) <= row.reciprocal <= row.distortion_high * (1 + SLACK)
 
 
 def _exceeds(row: Row, bound: float | None) -> bool | None:
-    """Whether the relative deviation exceeds a bound."""
+    """Return whether the relative deviation exceeds a bound."""
     return None if bound is None or row.ratio is None else abs(row.ratio - 1) > bound * (1 + SLACK)
 
 
@@ -78,7 +78,7 @@ def _closeness(rows: Rows) -> dict[str, Number]:
 
 
 def _deviation(rows: Rows) -> Number:
-    """Return the largest distance of the ratio from 1; its kind gives the range of the ratio itself."""
+    """Return the largest distance of the ratio from 1; the number's ``kind`` gives the range of the ratio itself."""
     ratios = [row.ratio for row in rows if row.ratio is not None]
     far = [abs(ratio - 1) for ratio in ratios]
     kind = f"range of {len(ratios)} graphs; ratios {min(ratios):.4f} to {max(ratios):.4f}"
@@ -86,14 +86,14 @@ def _deviation(rows: Rows) -> Number:
 
 
 def _exact_advantage(rows: Rows) -> Number:
-    """Return exact standard deviations of the ratio: regular graphs over uniform samples of as many pairs."""
+    """Return the ratio of exact standard deviations: regular graphs over uniform samples of as many pairs."""
     ratios = [row.predicted / row.sampled for row in select(rows, Family.REGULAR) if row.predicted and row.sampled]
     kind = f"range of {len(sizes_and_degrees(rows))} sizes and degrees"
     return Number(max(ratios), min(ratios), max(ratios), kind=kind)
 
 
 def is_tightest(rows: Rows, families: Sequence[Family] = FOUR) -> bool:
-    """Whether regular graphs have the smallest rms deviation of four families."""
+    """Return whether regular graphs have the smallest rms deviation of four families."""
     spreads = {family: _rms_deviation(select(rows, family)) for family in families}
     return min(spreads, key=lambda family: spreads[family]) is Family.REGULAR
 
@@ -105,7 +105,7 @@ def _count_tightest(rows: Rows, what: str) -> Number:
 
 
 def _spectral(rows: Rows) -> dict[str, Number]:
-    """How the spectral bound and its factor change from 50 to 500 agents, and how far it is from what happens."""
+    """Return how the spectral bound and its factor change from 50 to 500 agents, and how loose the bound is."""
     regular = select(rows, Family.REGULAR)
     least = {n: select(regular, n=n, degree=degrees(n)[0]) for n in (50, 500)}
     rho, bound = ({n: _median(mine, key) for n, mine in least.items()} for key in ("rho", "spectral"))
@@ -119,7 +119,7 @@ def _spectral(rows: Rows) -> dict[str, Number]:
 
 
 def scaling(rows: Rows) -> dict[str, Number]:
-    """Largest over smallest of index d / (n log2 n), regular graphs; the ends from the certified bounds of both."""
+    """Return the largest over the smallest index d / (n log2 n) of regular graphs; the ends use certified bounds."""
     above, below = [], []
     for n, degree in sizes_and_degrees(rows):
         mine = _routed(rows, Family.REGULAR, n, degree)
@@ -128,7 +128,7 @@ def scaling(rows: Rows) -> dict[str, Number]:
         unit = n * math.log2(n) / degree
         above.append(_median(mine, "integral_upper") / unit)
         below.append(_median(mine, "integral_lower") / unit)
-    # The true ratio lies between these whatever the indices are within their certified bounds.
+    # The true ratio lies between these ends for any indices within their certified bounds.
     ends = max(below) / min(above), max(above) / min(below)
     kind = f"certified; index d / (n log2 n) is {min(above):.3g} to {max(above):.3g}"
     return {"forwarding_scaled_spread": Number(max(above) / min(above), *ends, "x", kind)}
@@ -177,12 +177,12 @@ def _routed(rows: Rows, family: Family, n: int, degree: int) -> list[Row]:
 
 
 def _rms_deviation(rows: Rows) -> float:
-    """Root mean square of the ratio's distance from 1."""
+    """Return the root mean square of the ratio's distance from 1."""
     return math.sqrt(statistics.fmean((row.ratio - 1) ** 2 for row in rows if row.ratio is not None))
 
 
 def _rms_difference(rows: Rows) -> float:
-    """Root mean square of Graph-SND - SND."""
+    """Return the root mean square of Graph-SND - SND."""
     return math.sqrt(statistics.fmean(row.difference**2 for row in rows))
 
 

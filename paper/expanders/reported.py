@@ -1,7 +1,7 @@
-"""What the paper's figures report of its graphs: the spectral gap, and the load of equal splits over shortest paths.
+"""The paper's reported measures of its graphs: the spectral gap, and the load of equal splits over shortest paths.
 
-The load stands for the forwarding index there. Nothing is minimised and pairs are ordered, so it is another measure,
-and families are further apart by it.
+The paper uses this load as the forwarding index. But nothing is minimised and pairs are ordered, so it is a different
+measure, and the families differ more by it.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ LARGE = max(SIZES)
 
 @dataclass(frozen=True)
 class Reported:
-    """One graph on fresh policies, each on its own observations, as the paper has them."""
+    """One graph on fresh policies, each on its own observations, as in the paper."""
 
     n: int
     degree: int
     family: str
     off: float  # |Graph-SND / SND - 1|
     gap: float  # 1 - second eigenvalue / largest degree
-    split: float | None  # of the largest teams
+    split: float | None  # load of equal splits; only for the largest teams
 
 
 def report(rows: Sequence[Row], n: int) -> list[Reported]:
-    """Draw the graphs of ``n`` agents again, and return what the paper's figures have of them.
+    """Draw the graphs of ``n`` agents again, and return the measures that the paper's figures show.
 
     Args:
         rows: Rows of fresh policies on their own observations.
@@ -49,7 +49,7 @@ def report(rows: Sequence[Row], n: int) -> list[Reported]:
 
 
 def summarise_reported(rows: Sequence[Reported]) -> dict[str, Number]:
-    """Return how distance from SND goes with the gap at equal degrees, and loads over those of regular graphs."""
+    """Return how the error depends on the gap at equal degrees, and loads over those of regular graphs."""
     groups = [[row for row in rows if (row.n, row.degree) == cell] for cell in sorted({(r.n, r.degree) for r in rows})]
     order = [float(spearmanr([row.gap for row in mine], [row.off for row in mine]).statistic) for mine in groups]
     over = []

@@ -1,7 +1,7 @@
-"""The claims of the paper, read from ``claims.yaml``: what it says, how that is measured, and when it counts as shown.
+"""The claims of the paper, read from ``claims.yaml``: the statement, how it is measured, and when it is confirmed.
 
 The first rules were written down before the experiments were run; they come from the paper's values and from sampling
-error. The head of ``claims.yaml`` says what was known by then, and ``results/rules.md`` which rules were replaced.
+error. The head of ``claims.yaml`` says what was known at that time. ``results/rules.md`` lists the replaced rules.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ RULES = ("rule", "direction", "correction", "undecided")
 
 
 class Kind(Enum):
-    """What a row is about; the headline counts them apart."""
+    """The kind of a row; the headline counts each kind separately."""
 
     THEOREM = "theorem or identity"  # or a step of a proof
-    MEASUREMENT = "measurement of the paper"  # a number or an observation that it reports, and that could be otherwise
-    CHECK = "check that can hardly fail"  # an outcome that a theorem, the setting or arithmetic gives by itself
-    FINDING = "finding of ours"  # nothing that the paper says
+    MEASUREMENT = "measurement of the paper"  # a reported number or observation that could have come out differently
+    CHECK = "check that can hardly fail"  # an outcome that follows from a theorem, the setting or arithmetic
+    FINDING = "finding of ours"  # not a statement of the paper
 
 
 @dataclass(frozen=True)
@@ -34,21 +34,21 @@ class Claim:
 
     id: str  # kebab-case, unique
     kind: Kind
-    place: str  # in the paper
+    place: str  # section, table or figure of the paper
     says: str  # one sentence, in our words
-    paper: str  # its value, as the paper has it
-    experiment: str  # that measures it
-    number: str  # among that experiment's numbers
-    measured: str  # how
-    scales: tuple[Scale, ...]  # at which the rule may be applied, the largest first
+    paper: str  # the paper's value
+    experiment: str  # name of the experiment that measures it
+    number: str  # name of the number in that experiment
+    measured: str  # how it is measured
+    scales: tuple[Scale, ...]  # scales at which the rule may be applied, the largest first
     rule: Rule  # confirmed when it holds
     direction: Rule | None = None  # confirmed in direction when it holds
-    correction: Rule | None = None  # corrected when it holds; asked before the rule
+    correction: Rule | None = None  # corrected when it holds; tested before the rule
     undecided: Rule | None = None  # undecided when it holds and the rule does not: the interval leaves it open
-    tolerance: str = ""  # of a measurement: where the limits of its rule come from
+    tolerance: str = ""  # for a measurement: where the limits of its rule come from
     note: str = ""  # what the comparison means
-    finding: str = ""  # what came out, added after measuring, with numbers of its experiment as {name.value:.1%}
-    why: str = ""  # a finding is no claim of the paper, or a check can hardly fail
+    finding: str = ""  # the outcome, added after measuring, with numbers of its experiment as {name.value:.1%}
+    why: str = ""  # why a finding is no claim of the paper, or why a check can hardly fail
 
 
 def load_claims() -> tuple[Claim, ...]:

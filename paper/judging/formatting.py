@@ -17,7 +17,7 @@ from paper.judging.claims import Kind
 from paper.judging.verdicts import Judged, Verdict, count_kinds
 from paper.runner import Result
 
-# A colour and a sign for each verdict, so that none depends on colour alone.
+# A colour and a sign for each verdict, so that no verdict depends on colour alone.
 LOOKS = {
     Verdict.CONFIRMED: ("green", "✓"),
     Verdict.IN_DIRECTION: ("cyan", "≈"),
@@ -48,7 +48,7 @@ def format_number(value: float) -> str:
 
 
 def format_value(number: Number) -> str:
-    """Return the value with its unit, and a count with that of which it is.
+    """Return the value with its unit; a count is followed by its total.
 
     Example:
         >>> [format_value(Number(0.2, unit=unit)) for unit in ("x", "%", "s")]
@@ -62,7 +62,7 @@ def format_value(number: Number) -> str:
 
 
 def format_interval(number: Number) -> str:
-    """Return both ends, or nothing.
+    """Return both ends, or an empty string without an interval.
 
     Example:
         >>> [format_interval(number) for number in (Number(9.4, 9.21, 9.6), Number(9.4), Number(1.0, high=2.0))]
@@ -75,7 +75,7 @@ def format_interval(number: Number) -> str:
 
 
 def describe_machine(result: Result) -> str:
-    """Return where a result was measured, and where the logs come from that it was computed from.
+    """Return the machine that measured a result, and the machine of the logs that it was computed from.
 
     Example:
         >>> from paper.experiment import Scale
@@ -101,7 +101,7 @@ def _machine(hardware: dict[str, Any] | None) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration for people.
+    """Return a duration in readable units.
 
     Example:
         >>> [format_duration(s) for s in (0.42, 41.2, 754, 9000)]
@@ -138,5 +138,5 @@ def _measured(one: Judged) -> Text:
     if one.number is None:
         return Text("-", style="dim")
     value, ends = format_value(one.number), format_interval(one.number)
-    between = " " if len(value) + len(ends) < 17 else "\n"  # the two ends stay together
+    between = " " if len(value) + len(ends) < 17 else "\n"  # keeps the two ends on one line
     return Text(value, style="bold") + (Text(between + ends, style="not bold dim") if ends else Text(""))

@@ -24,13 +24,12 @@ INDEX = re.compile(r"\b([A-Z]|lambda|SND)_([0-9a-z])\b")
 def verdicts_page(judged: Sequence[Judged], folder: Path, published: Published) -> str:
     """Return the page.
 
-    Claims are grouped by experiment, in the order in which these first appear. Without its script the page shows all
-    of them.
+    Claims are grouped by experiment, in the order of first appearance. Without its script the page shows all claims.
 
     Args:
         judged: Claims with their verdicts.
         folder: Folder of the results, where the page and the figures are.
-        published: Numbers of the author's logs, to be judged beside ours.
+        published: Numbers of the author's logs, which are judged beside ours.
     """
     names = dict.fromkeys(one.claim.experiment for one in judged)
     groups = {name: [one for one in judged if one.claim.experiment == name] for name in names}
@@ -50,13 +49,13 @@ def verdicts_page(judged: Sequence[Judged], folder: Path, published: Published) 
 
 
 def _shown_results(name: str, group: Sequence[Judged], folder: Path) -> list[Result]:
-    """Return the results that decided claims; where none did, the largest there is, for its figure."""
+    """Return the results that decided claims; if none did, the one at the largest scale, for its figure."""
     used = {one.result.scale: one.result for one in group if one.result}
     return list(used.values()) or list(read_results(folder, name).values())[-1:]
 
 
 def css_class(verdict: Verdict) -> str:
-    """Return the verdict as a class of the style sheet.
+    """Return the CSS class of a verdict.
 
     Example:
         >>> css_class(Verdict.IN_DIRECTION)
@@ -66,7 +65,7 @@ def css_class(verdict: Verdict) -> str:
 
 
 def typeset(text: str) -> Markup:
-    """Escape a text, and write its powers of ten and its indices as people do.
+    """Escape a text, and typeset its powers of ten and its indices.
 
     Example:
         >>> str(typeset("lambda_2 on K_4 < 1e-12 n^2"))

@@ -1,4 +1,4 @@
-"""Acceptance rules: what a measured number must satisfy for a claim to stand."""
+"""Acceptance rules: what a measured number must satisfy to confirm a claim."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Ends = tuple[float, ...]
 
 
 def _below(one: float, two: float) -> bool:
-    """At most as large, up to rounding: a mean of shares that is exactly the limit must not fail by a last digit."""
+    """Return whether ``one`` is at most ``two``, up to rounding: a mean of shares exactly at the limit must pass."""
     return one <= two or math.isclose(one, two, rel_tol=1e-9, abs_tol=0.0)
 
 
-# What is written, how it reads, how many numbers it takes, and the test itself.
+# Name of the test in YAML, its text, the number of its limits, and the test itself.
 VALUE: dict[str, tuple[str, int, Callable[[float, Ends], bool]]] = {
     "at_most": ("at most {}", 1, lambda value, ends: _below(value, ends[0])),
     "at_least": ("at least {}", 1, lambda value, ends: _below(ends[0], value)),
@@ -36,9 +36,9 @@ INTERVAL: dict[str, tuple[str, int, Callable[[float, float, Ends], bool]]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """One test of a number or of its interval."""
+    """A test of a number or of its interval."""
 
-    interval: bool  # whether [low, high] is tested, or the value
+    interval: bool  # whether [low, high] is tested instead of the value
     test: str  # a key of INTERVAL or of VALUE
     ends: Ends
 
@@ -47,7 +47,7 @@ class Condition:
         """Return a condition from the name of its test, and one limit or a list of two.
 
         Raises:
-            InputError: For an unknown test, and for limits that are not those of the test.
+            InputError: For an unknown test, and for limits that do not fit the test.
         """
         ends = tuple(float(end) for end in (limit if isinstance(limit, list) else [limit]))
         known: dict[str, Any] = INTERVAL if interval else VALUE
@@ -56,10 +56,10 @@ class Condition:
         return cls(interval, test, ends)
 
     def holds(self, number: Number) -> bool:
-        """Whether ``number`` passes.
+        """Return whether ``number`` passes.
 
         Raises:
-            InputError: When an interval is tested that the number does not have.
+            InputError: When an interval is tested and the number has none.
         """
         if not self.interval:
             return VALUE[self.test][2](number.value, self.ends)
@@ -95,7 +95,7 @@ class Rule:
         return cls((*read, *(Condition.read(True, *one) for one in entry.get("interval", {}).items())))
 
     def holds(self, number: Number) -> bool:
-        """Whether all conditions hold."""
+        """Return whether all conditions hold."""
         return all(condition.holds(number) for condition in self.conditions)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Claims compared with results: a verdict for each."""
+"""Compare the claims with the results: a verdict for each claim."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from paper.runner import Result, read_results
 
 
 class Verdict(Enum):
-    """What measurement says about a claim."""
+    """The outcome of comparing a claim with a measurement."""
 
     CONFIRMED = "confirmed"
     IN_DIRECTION = "confirmed in direction"
     CORRECTED = "corrected"
     NOT_CONFIRMED = "not confirmed"
-    FOUND = "found"  # of findings alone, as the next
+    FOUND = "found"  # for findings only, like the next one
     NOT_FOUND = "not found"
     UNDECIDED = "undecided"  # the noise of a time spans a limit, or an interval leaves both outcomes open
     NOT_MEASURED = "not measured"
@@ -38,21 +38,21 @@ class Judged:
 
     @property
     def scale(self) -> Scale | None:
-        """At which it was decided."""
+        """The scale that decided it."""
         return self.result.scale if self.result else None
 
     @property
     def rules(self) -> str:
-        """The rule, and what decided where that was another one."""
+        """The rule, and the rule that decided if it was a different one."""
         others = {Verdict.IN_DIRECTION: self.claim.direction, Verdict.CORRECTED: self.claim.correction}
         other = (others | {Verdict.UNDECIDED: self.claim.undecided}).get(self.verdict)
         return f"rule: {self.claim.rule}" + (f"; {self.verdict.value}: {other}" if other else "")
 
     @property
     def told(self) -> str:
-        """What came out, which is about the paper's scale; elsewhere what the comparison means."""
+        """The finding at the paper's scale; at other scales the meaning of the comparison."""
         if self.claim.finding and self.result and self.scale is Scale.PAPER:
-            with suppress(KeyError):  # of a number that this run does not have
+            with suppress(KeyError):  # the finding may quote a number that this run lacks
                 return self.claim.finding.format(**self.result.numbers)
         return self.claim.note or self.claim.tolerance
 
@@ -60,8 +60,8 @@ class Judged:
 def judge(claim: Claim, results: Mapping[Scale, Result]) -> Judged:
     """Compare one claim with the results of its experiment.
 
-    The largest scale at which the rule may be applied and the number was measured decides. A correction is asked
-    first, because where a statement is about the wrong thing it does not matter that its number is met.
+    The largest scale decides at which the rule may be applied and the number was measured. A correction is tested
+    first: if a statement is about the wrong quantity, it does not matter that its number agrees.
 
     Args:
         claim: The claim.
@@ -81,9 +81,9 @@ def judge_all(claims: Iterable[Claim], folder: Path, *, scales: Sequence[Scale] 
     """Compare claims with a folder of results.
 
     Args:
-        claims: See :func:`~paper.judging.claims.load_claims`.
+        claims: Claims, as from :func:`~paper.judging.claims.load_claims`.
         folder: Folder of results.
-        scales: Scales that count; all of them by default, of which the largest that was run decides.
+        scales: Scales to use, by default all; the largest one that was run decides.
     """
     claims = list(claims)
     results: dict[str, dict[Scale, Result]] = {}
@@ -103,8 +103,8 @@ def count_kinds(judged: Iterable[Judged]) -> dict[Kind, Counter[Verdict]]:
 def judge_number(claim: Claim, number: Number) -> Verdict:
     """Return what a number says about a claim.
 
-    A time is asked with both ends of its interval too, which allow for the noise of the machine: where they disagree,
-    it is undecided. A range of times is asked as a whole, with all of them at their lower and at their upper ends.
+    A time is tested at both ends of its interval too, which allow for the noise of the machine. If the ends disagree,
+    the verdict is undecided. A range of times is tested with all times at their lower ends and with all at their upper.
     """
     if number.clock and number.low is not None and number.high is not None:
         points = [Number(end, end, end) for end in (number.value, number.low, number.high)]

@@ -1,1 +1,1 @@
-"""What several experiments need."""
+"""Parts that several experiments share."""

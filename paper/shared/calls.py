@@ -1,8 +1,8 @@
 r"""Calls of the metric for the stopwatch: a Python loop over pairs, as most code computes SND, and the fused kernels.
 
-The loop is the setting in which the paper times its graphs, and in which a tenth of the pairs takes a tenth of the time
-whatever the arithmetic costs: each turn pays for the launches of a chain of small operations and for one read of the
-result. The kernels behind :mod:`graphsnd.metric` do all pairs in one launch, and are timed beside it.
+The paper times its graphs in such a loop. There a tenth of the pairs takes a tenth of the time, whatever the arithmetic
+costs: each pair pays for the launches of several small operations and for one read of the result. The kernels behind
+:mod:`graphsnd.metric` compute all pairs in one launch, and are timed beside the loop.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ Pairs = Sequence[Sequence[int]]
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What each policy returned, as a loop over agents keeps it: a contiguous tensor for everyone."""
+    """The outputs of each policy as a loop over agents stores them: a contiguous tensor for each agent."""
 
     loc: Tensor  # [agents, observations, actions]
-    scale: Tensor  # the same
+    scale: Tensor  # [agents, observations, actions]
 
     @classmethod
     def of(cls, behavior: Gaussian) -> Answers:
-        """The same numbers as a behaviour's, agents first."""
+        """Return the numbers of a behaviour, agents first."""
         loc, scale = (part.flatten(0, -3).transpose(0, 1).contiguous() for part in (behavior.loc, behavior.scale))
         return cls(loc, scale)
 
 
 def distance(answers: Answers, i: int, j: int) -> float:
-    r"""The behavioural distance of two agents, by eight small operations and one read.
+    r"""Return the behavioural distance of two agents, by eight small operations and one read.
 
     .. math:: d(i,j) = \frac{1}{|O|} \sum_{o \in O} \sqrt{\|\mu_i - \mu_j\|^2 + \|\sigma_i - \sigma_j\|^2} \qquad (1)
 
@@ -53,11 +53,11 @@ def distance(answers: Answers, i: int, j: int) -> float:
 
 
 def loop_mean(distance: Callable[[int, int], float], pairs: Pairs) -> float:
-    """The mean distance over pairs, one after the other; 0 when there are none.
+    """Return the mean distance over pairs, computed one after the other; 0 without pairs.
 
     Args:
-        distance: Distance of two agents.
-        pairs: Indices of two agents each, on the host; all pairs give SND, the edges of a graph Graph-SND.
+        distance: Function that returns the distance of two agents.
+        pairs: Pairs of agent indices, on the host. All pairs give SND; the edges of a graph give Graph-SND.
 
     Example:
         >>> loop_mean(lambda i, j: j - i, all_pairs(3).tolist())
@@ -70,7 +70,7 @@ def loop_mean(distance: Callable[[int, int], float], pairs: Pairs) -> float:
 
 
 def all_pairs(n: int) -> NDArray[np.int64]:
-    """Every two of ``n`` agents once, ``[pairs, 2]``.
+    """Return every pair of ``n`` agents once, ``[pairs, 2]``.
 
     Example:
         >>> all_pairs(3).tolist()
@@ -80,10 +80,10 @@ def all_pairs(n: int) -> NDArray[np.int64]:
 
 
 def some_pairs(pairs: NDArray[np.int64], p: float, generator: np.random.Generator) -> list[list[int]]:
-    """Each of these pairs with probability ``p``, by one random number for every pair.
+    """Return each of these pairs with probability ``p``, by one random number for every pair.
 
-    This is what suits a loop over few agents, where :func:`graphsnd.graphs.bernoulli` would take longer than the pairs
-    that it leaves. Over many agents it takes longer itself, but no time beside the loop.
+    For few agents this is faster than :func:`graphsnd.graphs.bernoulli`, which would take longer than the loop over the
+    kept pairs. For many agents it is slower than that builder, but takes little time compared with the loop.
 
     Example:
         >>> len(some_pairs(all_pairs(100), 0.1, np.random.default_rng(0)))
@@ -104,7 +104,7 @@ def loop_call(mean: Callable[[Pairs], float], draw: Callable[[], Pairs]) -> Call
 
 
 def fused_call(team: Behavior, draw: Callable[[], Graph] | None = None) -> Call:
-    """Return a call of the library over the edges of a graph that is drawn inside, or over all pairs."""
+    """Return a call of the library over all pairs, or over the edges of a graph that is drawn inside the call."""
 
     def call() -> int:
         if draw is None:

@@ -1,4 +1,4 @@
-"""What the figures of several experiments share."""
+"""Drawing functions that the figures of several experiments share."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-r"""The error that a draw of a graph should have, from the distances of a whole team.
+r"""The expected error of a drawn graph, from the distances of a whole team.
 
 The mean over the edges of a Bernoulli graph is unbiased given that the graph has an edge. With N pairs, the variance
 :math:`S^2` of their distances (N - 1 in its denominator) and M edges, its error then has the variance
 
 .. math:: S^2 \left( \mathrm{E}[1/M \mid M \ge 1] - 1/N \right)
 
-exactly. On a random regular graph it is :func:`~graphsnd.bounds.relabelling.relabelling_variance`. Where
-a template is laid over new agents at each of t out of T observations o, with :math:`V` the mean of those variances and
-:math:`B` the variance of :math:`\mathrm{SND}_o` (T - 1 in its denominator), it is
+exactly. On a random regular graph it is :func:`~graphsnd.bounds.relabelling.relabelling_variance`. If a template of
+pairs is assigned to new random agents at each of t out of T observations o, with :math:`V` the mean of the variances at
+one observation and :math:`B` the variance of :math:`\mathrm{SND}_o` (T - 1 in its denominator), it is
 
 .. math:: (B + V) / t - B / T.
 """
@@ -28,14 +28,14 @@ from graphsnd.designs.template import Template
 from graphsnd.estimation.moments import products, variances
 from graphsnd.estimation.source import as_source
 
-CHUNK = 1 << 21  # distances at a time
+CHUNK = 1 << 21  # number of distances at a time
 
 
 def bernoulli_error(distances: Tensor, p: float) -> float:
     r"""Return the standard deviation of the mean over the edges of a Bernoulli graph that has an edge, exactly.
 
     Args:
-        distances: Symmetric ``[n, n]``.
+        distances: Distances, symmetric ``[n, n]``.
         p: Probability of a pair.
 
     Example:
@@ -56,7 +56,7 @@ def regular_error(distances: Tensor, degree: int) -> float:
     """Return the standard deviation of the mean over the edges of a randomly numbered regular graph, exactly.
 
     Args:
-        distances: Symmetric ``[n, n]``.
+        distances: Distances, symmetric ``[n, n]``.
         degree: Degree of every agent.
 
     Example:
@@ -69,7 +69,7 @@ def regular_error(distances: Tensor, degree: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Redrawn:
-    """What the error of pairs that are redrawn at every observation depends on, of one team."""
+    """The moments of one team that determine the error of pairs that are redrawn at every observation."""
 
     agents: int
     observations: int
@@ -79,7 +79,7 @@ class Redrawn:
 
     @classmethod
     def of(cls, behavior: Behavior) -> Redrawn:
-        """Compute it from all pairs of at least four agents at all observations."""
+        """Return the moments of a team of at least four agents, from all pairs at all observations."""
         source = as_source(behavior, None, None, "auto")
         n, total = source.agents, source.observations
         all_pairs = Template(n)
@@ -99,7 +99,7 @@ class Redrawn:
         return max(0.0, float(variances(self.moments, self.agents, template.m, template.meeting)))
 
     def error(self, design: Design, count: int | None = None) -> float:
-        """Return the standard deviation of a design at ``count`` random observations, all of them when None.
+        """Return the standard deviation of a design at ``count`` random observations; None uses all.
 
         Example:
             >>> import graphsnd as gs
@@ -112,5 +112,5 @@ class Redrawn:
         return math.sqrt(max(0.0, error))
 
     def observations_for(self, design: Design, error: float) -> int:
-        """Return the observations at which a design has at most this error; perhaps more than there are."""
+        """Return the number of observations at which a design has at most this error; it may exceed the number given."""
         return math.ceil((self.between + self.own(design)) / (error**2 + self.between / self.observations))

@@ -1,7 +1,8 @@
-r"""The navigation teams of the paper's core checks: n agents before and after training, and what they saw.
+r"""The navigation teams of the paper's core checks: n agents before and after training, and their observations.
 
-Independent PPO with the paper's table, in the default world of VMAS. The policies then act once more with a seed of
-their own, and the observations of all agents are pooled: every policy answers all of them, as equation (1) says.
+Agents train by independent PPO with the paper's constants, in the default world of VMAS. The policies then act once more
+with a separate seed. The observations of all agents are pooled, and every policy is evaluated on all of them, as equation
+(1) says.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class Snapshot:
 
     @torch.no_grad()
     def behavior(self) -> Gaussian:
-        """Return what all policies would do on all observations.
+        """Return the behaviour of all policies on all observations.
 
-        Answers are the float32 that the policies give; they are kept in float64, and so are the distances.
+        Policies are evaluated in float32. Their outputs are stored in float64, and so are the distances.
         """
         answers = as_gaussian(self.team.evaluate(self.observations))
         return Gaussian(answers.loc.double(), answers.scale.double())
@@ -62,8 +63,7 @@ def checkpoints(scale: Scale) -> tuple[int, int]:
 def task(n: int, scale: Scale) -> Task:
     """Return the training of ``n`` agents.
 
-    Every rollout of 128 steps begins with new episodes, so that a time limit of 200 steps would never be met and none
-    is set.
+    Every rollout of 128 steps begins with new episodes. A time limit of 200 steps would never be reached, so none is set.
 
     Example:
         >>> task(4, Scale.PAPER).settings.samples
@@ -76,14 +76,14 @@ def snapshot(scale: Scale, cells: Cells, n: int, iteration: int) -> Snapshot:
     """Return a team of ``n`` agents at one of the :func:`checkpoints`, trained now if it has not been.
 
     Args:
-        scale: Which training.
-        cells: Beside them the team is kept, for all experiments; a killed training continues.
+        scale: Scale of the training.
+        cells: Cells; the team is kept beside them for all experiments, and a killed training continues.
         n: Number of agents.
         iteration: One of the two checkpoints.
 
     Raises:
-        InputError: For a folder that holds another training.
-        KeyboardInterrupt: After Ctrl-C, once the training has saved where it was.
+        InputError: When the folder holds another training.
+        KeyboardInterrupt: After Ctrl-C, once the training has saved a checkpoint.
 
     Example:
         >>> import pathlib, tempfile
@@ -104,15 +104,15 @@ def snapshot(scale: Scale, cells: Cells, n: int, iteration: int) -> Snapshot:
 def at_checkpoints(
     scale: Scale, cells: Cells, n: int, settings: dict[str, Any], make: Callable[[Snapshot], T], kind: type[T]
 ) -> list[T]:
-    """Return what ``make`` computes for the team of ``n`` agents at both :func:`checkpoints`, each a cell.
+    """Return the results of ``make`` for the team of ``n`` agents at both :func:`checkpoints`, each a cell.
 
     Args:
-        scale: Which training.
-        cells: Where cells are kept.
+        scale: Scale of the training.
+        cells: Folder of the cells.
         n: Number of agents.
-        settings: What else the cells depend on, ready for JSON.
-        make: Computes a row.
-        kind: Its type.
+        settings: Other values that the cells depend on, ready for JSON.
+        make: Function that computes a row.
+        kind: Type of the row.
     """
 
     def cell(iteration: int) -> T:

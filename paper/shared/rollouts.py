@@ -24,13 +24,13 @@ def observe(team: StackedTeam, world: World, *, steps: int, seed: int) -> Tensor
     """Return the observations of all agents in a rollout in which the team explores as it does in training.
 
     Args:
-        team: The policies; agent i of the world acts by policy i.
-        world: Where. No new episode begins within the steps.
+        team: Team of policies; agent i of the world acts by policy i.
+        world: World to act in. No new episode begins within the steps.
         steps: Steps of the rollout.
         seed: Seed of the episodes and of the actions.
 
     Returns:
-        ``[steps, environments, agents, features]``, what was seen before each step.
+        The observations before each step, ``[steps, environments, agents, features]``.
 
     Example:
         >>> from graphsnd.rl import Trainer
@@ -55,8 +55,7 @@ def observe(team: StackedTeam, world: World, *, steps: int, seed: int) -> Tensor
 def pooled(seen: Tensor, most: int, *, seed: int = 0) -> Tensor:
     """Return the observations of all agents, steps and environments; a random choice where there are too many.
 
-    Rows at equal distances would not do: where the distance is a multiple of the number of agents they are all of the
-    same agent.
+    Evenly spaced rows could all belong to the same agent, if the spacing is a multiple of the number of agents.
 
     Example:
         >>> pooled(torch.zeros(5, 2, 3, 18), 20).shape
@@ -74,13 +73,13 @@ def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
     """Return every policy's behaviour on its own observations only, which is *not* what equation (1) compares.
 
     Code that measures SND during training often does this: policy i answers o_i and policy j answers o_j at the same
-    step, and the distance between the two answers is taken for a difference of policies. Even identical policies
-    are then apart. It is here to show by how much.
+    step, and the distance between the two outputs is taken for a difference of policies. Even identical policies
+    then have a distance above 0. This function is here to show how large it is.
 
     Args:
         team: Gaussian policies.
-        seen: From :func:`observe`.
-        most: Steps and environments to use at most, evenly spaced.
+        seen: Observations from :func:`observe`.
+        most: Largest number of steps and environments to use, evenly spaced.
 
     Example:
         >>> from graphsnd import snd
@@ -99,12 +98,12 @@ def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
 
 
 def as_gaussian(behavior: Behavior) -> Gaussian:
-    """Return a behaviour that is one of diagonal Gaussians, or raise."""
+    """Return the behaviour as diagonal Gaussians, or raise."""
     if not isinstance(behavior, Gaussian):
         raise InputError("team", "of Gaussian policies", repr(behavior))
     return behavior
 
 
-# A context in which torch has one thread. Products of these networks are small: a second one gains little, loses much
-# where its core is busy, and would make the last digits depend on how many cores there are.
+# A context in which torch has one thread. Products of these networks are small: a second thread gains little, loses much
+# if its core is busy, and would make the last digits depend on the number of cores.
 one_thread = partial(limit_threads, 1)

@@ -1,8 +1,8 @@
 """Timing for the experiments: calls take turns in every trial, each is timed alone, and all times are kept.
 
-Turns matter on a machine that others use: a slow second hits all calls of a trial, and their ratio survives it. What
-lasts longer than a trial, another program or a clock that slows down, makes neighbouring trials alike. So an interval
-is over blocks of trials, whose ratios differ by that noise too.
+Turns matter on a shared machine: a slow second affects all calls of a trial, and their ratio hardly changes. Longer
+disturbances, such as another program or a clock that slows down, make neighbouring trials alike. So an interval is over
+blocks of trials, whose ratios include that noise too.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from graphsnd.errors import plural
 from paper.experiment import Number
 
 CPU = torch.device("cpu")
-BLOCKS = 5  # of consecutive trials
-DIGITS = 9  # of seconds that are kept: nanoseconds
+BLOCKS = 5  # number of blocks of consecutive trials
+DIGITS = 9  # decimal places of stored seconds: nanoseconds
 
 
 @dataclass(frozen=True)
 class Timing:
     """The times of one call."""
 
-    seconds: list[float]  # of every trial
-    pairs: list[int]  # that the call looked at in every trial
-    whole: float = 1.0  # by which seconds are multiplied where a part of the work was timed
+    seconds: list[float]  # seconds of every trial
+    pairs: list[int]  # number of pairs that the call measured in every trial
+    whole: float = 1.0  # factor from the timed part of the work to the whole
 
     @property
     def quartiles(self) -> list[float]:
@@ -54,10 +54,10 @@ class Timing:
 
 
 class Fastest(Clock):
-    """Counts the fastest of several calls in a row: right after another one, a call would find its caches empty."""
+    """Clock that takes the fastest of several calls in a row, because a call right after another one has cold caches."""
 
     def seconds(self, call: Callable[[], object], repeats: int = 1) -> float:
-        """Return the least seconds of a call."""
+        """Return the seconds of the fastest call."""
         return min(super(Fastest, self).seconds(call) for _ in range(repeats))
 
 
@@ -72,11 +72,11 @@ def take_turns(
     """Time every call once in each trial that it takes part in; see :func:`benchmarks.timing.take_turns`.
 
     Args:
-        calls: Each does its work, reads the result, and returns the number of pairs it looked at.
-        trials: In which each takes part, from the first one on.
+        calls: Calls to time; each does its work, reads the result, and returns the number of pairs it measured.
+        trials: Number of trials of each call, counted from the first trial.
         clock: Clock; the wall clock on a CPU when None.
-        block: Calls in a row of a trial.
-        warm: Untimed rounds before the first trial.
+        block: Number of calls in a row in a trial.
+        warm: Number of untimed rounds before the first trial.
     """
     counts: dict[str, list[int]] = {name: [] for name in calls}
     counted = {name: partial(_count, call, counts[name]) for name, call in calls.items()}
@@ -97,17 +97,17 @@ def speedup(full: Sequence[float], part: Sequence[float], *, medians: bool = Fal
     .. math:: \bar{T}_{\mathrm{full}} / \bar{T}_{\mathrm{part}} \cdot
         \exp(\pm t_{b-1} \, s_{\log} / \sqrt{b})
 
-    Means, as the paper has them, and not medians: at n = 4 and p = 0.1 every other draw is empty, so the median of the
-    sampled time is that of no work at all.
+    It uses means, as the paper does, and not medians: at n = 4 and p = 0.1 every other draw is empty, so the median of
+    the sampled time would be that of no work at all.
 
     Args:
-        full: Seconds in each trial.
-        part: The same; where one has more trials, the first ones count.
-        medians: Whether medians are divided in place of means.
+        full: Seconds of the first call in each trial.
+        part: Seconds of the second call; if one has more trials, the first ones count.
+        medians: Divide medians instead of means.
 
     Returns:
-        The ratio with a 95% t interval from the logarithms of the ratios of b = 5 blocks; of as many as there are
-        trials where those are fewer. One trial has no interval.
+        The ratio with a 95% t interval from the logarithms of the ratios of b = 5 blocks. With fewer than five trials
+        each trial is a block. One trial has no interval.
 
     Example:
         >>> ratio = speedup([2.0, 4.0], [1.0, 1.0])
@@ -131,11 +131,11 @@ def speedup(full: Sequence[float], part: Sequence[float], *, medians: bool = Fal
 
 
 def mean_time(seconds: Sequence[float]) -> Number:
-    """Return a mean time with its interval over blocks of trials, as that of :func:`speedup`."""
+    """Return a mean time with its interval over blocks of trials, as in :func:`speedup`."""
     return replace(speedup(seconds, [1.0] * len(seconds)), unit="s")
 
 
 def median_time(seconds: Sequence[float]) -> Number:
-    """Return a median time with its interval over blocks of trials, as that of :func:`speedup`."""
+    """Return a median time with its interval over blocks of trials, as in :func:`speedup`."""
     number = speedup(seconds, [1.0] * len(seconds), medians=True)
     return replace(number, unit="s", kind=number.kind.removeprefix("ratio of "))
