@@ -23,9 +23,9 @@ from graphsnd.files import parse_json, write_whole
 from graphsnd.plots.style import save_png
 from graphsnd.plots.tables import format_duration, table
 
-RESULTS = Path(__file__).resolve().parent / "results"  # committed
+RESULTS = Path(__file__).resolve().parent / "results"  # committed results
 NAMES = ("speed", "calls", "share", "modules", "designs", "coverage", "worlds", "training", "dico")
-# What tells the rows of a list apart.
+# Columns that identify the rows of a list.
 KEYS = ("suite", "case", "design", "task", "team", "world", "n", "agents", "observations", "features")
 ALL = ("calls", "share", "modules", "training", "worlds", "dico")  # what `make bench` measures
 

@@ -1,22 +1,22 @@
 """How long is one call of `snd`, over features, distances and gradients, against torch.cdist and the device's limit?
 
 A call is `graphsnd.snd(behavior)` as a user writes it: embedding, kernels and the mean. one_call is timed by itself,
-after the device has finished everything else, so that it has the time of Python and launches too; queued is one of many
-calls in a row. repeated are calls timed by themselves too, but with nothing else between them: the host has warm
-caches.
+after the device has finished everything else, so that it includes the time of Python and launches; queued is one of
+many calls in a row. repeated calls are timed by themselves too, but with nothing else between them, so that the host
+has warm caches.
 
 Times are seconds. All contestants take turns within a round; medians and quartiles are over rounds.
 
-cdist gets the embedded points and sums over pairs too, in chunks of the best of three sizes. It is timed on the first
-observations where all would take too long; share_timed says which part.
+cdist gets the embedded points and sums over pairs too, in chunks of the best of three sizes. If all observations would
+take too long, it is timed on the first ones; share_timed gives the part.
 
 fraction_of_limit: pairs per second of `queued` over those of `limit`, the arithmetic of a pair alone (a subtraction and
 a multiply-add for each feature, a square root and an addition) in float32, in the same rounds. GPU only.
 
 sampled: calls that measure part of the pairs, each by itself, in the same rounds as `snd`; with "queued" many in a row.
-kept_graph and new_graph are `graphsnd.graph_snd` on a tenth of the pairs, the graph drawn on the CPU before, and within
-the call. Designs are whole calls of `graphsnd.measure`, intervals included; `measure` is that of all pairs. over_snd:
-their times over that of `snd`, or of `snd` queued.
+kept_graph and new_graph are `graphsnd.graph_snd` on a tenth of the pairs. The graph is drawn on the CPU, before the call
+and within it. Designs are whole calls of `graphsnd.measure`, intervals included; `measure` is the call over all pairs.
+over_snd: their times over that of `snd`, or of `snd` queued.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from graphsnd.behavior.behavior import embed
 from graphsnd.behavior.points import Norm
 
 WASSERSTEIN = gs.Wasserstein()
-ROUNDS = 20  # on a GPU, where the shortest calls are mostly launches
+ROUNDS = 20  # rounds on a GPU, where the shortest calls are mostly launches
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Case:
     features: int = 4
     distance: Distance = WASSERSTEIN
     gradient: bool = False
-    correlated: bool = False  # Gaussians with full covariances, of so many actions as there are features
-    observations: int | None = None  # other than those of the device
+    correlated: bool = False  # Gaussians with full covariances, with as many actions as features
+    observations: int | None = None  # number of observations; None: the default of the device
 
     @property
     def name(self) -> str:
-        """In tables."""
+        """Name of the case in tables."""
         return self.distance.name + " of covariances" * self.correlated + " and gradient" * self.gradient
 
 
@@ -147,7 +147,7 @@ def example(case: Case, observations: int, device: torch.device, seed: int) -> B
 
 
 def calls(case: Case, behavior: Behavior) -> Callable[[], object]:
-    """Return what is timed."""
+    """Return the call that is timed."""
     if not case.gradient:
         return partial(gs.snd, behavior, case.distance)
     assert isinstance(behavior, gs.Gaussian)

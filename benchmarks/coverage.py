@@ -1,8 +1,8 @@
 """Do the 95% intervals cover SND as often as they say, for every design, also when the data decide when to stop?
 
-Each row counts repetitions with other seeds on one team. `given` is the share of them that have the interval: an
-asymptotic one is left out where nothing is large. `at_most` is the one-sided 99% upper bound on the coverage: a
-guaranteed interval is wrong where it lies below 0.95, an asymptotic one is too narrow where it lies below 0.9.
+Each row counts repetitions with different seeds on one team. `given` is the share of them that have the interval: an
+asymptotic one is left out if nothing is large. `at_most` is the one-sided 99% upper bound on the coverage: a guaranteed
+interval is wrong if this bound lies below 0.95, and an asymptotic one is too narrow if it lies below 0.9.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ def make_teams(seed: int) -> dict[str, Tensor]:
 
 
 def measure_coverage(name: str, actions: Tensor, repetitions: int) -> list[dict[str, Any]]:
-    """Return a row for every design and way to stop; for policies too, of which no bound on the distances is known."""
+    """Return a row for every design and stopping rule; for policies too, whose distances have no known bound."""
     behavior, truth = Deterministic(actions), float(snd(Deterministic(actions)))
-    # A policy reads the number of the observation, which is all that it observes.
+    # A policy observes only the number of the observation.
     index = torch.arange(len(actions), dtype=torch.float64).unsqueeze(1)
     policies = [lambda seen, own=own: own[seen[:, 0].long()] for own in actions.unbind(1)]
     rows = []
@@ -117,12 +117,12 @@ def measure_identical(dimensions: int, repetitions: int, seed: int) -> dict[str,
 def _try(team: Any, options: dict[str, Any]) -> Estimate | None:
     try:
         return measure_team(team, **options)
-    except EmptyDrawError:  # has no interval
+    except EmptyDrawError:  # an empty draw has no interval
         return None
 
 
 def _count(found: Sequence[Interval | None], truth: float) -> dict[str, Any]:
-    rounding = 1e-12 * abs(truth)  # of an exact interval, of all pairs
+    rounding = 1e-12 * abs(truth)  # rounding of the exact interval over all pairs
     intervals = [each for each in found if each is not None]
     about = {"confidence": CONFIDENCE, "repetitions": len(found), "given": len(intervals) / len(found)}
     if not intervals:

@@ -2,7 +2,7 @@
 
 rmse: root mean squared relative error over draws, on one evaluation of the team; rmse_interval is for 95%.
 
-distances and evaluations: of one estimate, over all observations it uses.
+distances and evaluations: their numbers for one estimate, over all observations it uses.
 
 rmse_gain, fewer_distances, fewer_evaluations: against the paper's estimator, one Bernoulli graph with p = 0.1.
 
@@ -41,7 +41,7 @@ class Draw:
 
     value: float
     standard_error: float
-    observations: int  # that were used
+    observations: int  # number of observations that were used
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SamplingPlan:
     max_observations: int | None = None  # all when None
 
     def measure(self, behavior: Behavior, *, seed: int) -> Draw:
-        """Measure what a team would do by this plan."""
+        """Measure the behaviour of a team by this plan."""
         generator = torch.Generator().manual_seed(seed)
         if self.weighting == "horvitz-thompson":
             graph = self.design.draw(behavior.agents, generator)
@@ -75,7 +75,7 @@ class SamplingPlan:
         rows = torch.randperm(total, generator=generator)[:count].to(behavior.loc.device)  # type: ignore[attr-defined]
         some = Gaussian(behavior.loc.flatten(0, -3)[rows], behavior.scale.flatten(0, -3)[rows])  # type: ignore[attr-defined]
         one = measure_team(some, design=self.design, seed=generator)
-        # The variance is (B + V) / t - B / T, with B between observations and V from the pairs of one, t of T of them.
+        # For t of T observations the variance is (B + V) / t - B / T: B between observations, V from the pairs of one.
         both, pairs = (one.observation_error or 0.0) ** 2, one.standard_error**2
         return Draw(one.value, math.sqrt(max(pairs, both - max(0.0, both - pairs) * count / total)), count)
 
@@ -100,17 +100,17 @@ class SamplingPlan:
 class DesignErrors:
     """Errors of one design over many draws, relative to SND, and the cost of one estimate."""
 
-    name: str  # of the plan
+    name: str  # name of the plan
     rmse: float  # root mean square error
     rmse_interval: tuple[float, float]  # 95%, for normal errors
     bias: float
     bias_error: float  # standard error of the bias
     standard_error: float  # mean of the standard errors that the estimates report
-    pairs: float  # per observation
-    observations: int  # that are used
+    pairs: float  # number of pairs per observation
+    observations: int  # number of observations that are used
     distances: float  # pairs times observations
     evaluations: float  # policies times observations
-    empty_draws: int  # have no mean and are left out
+    empty_draws: int  # number of draws without an edge; they have no mean and are left out
 
 
 def measure_errors(behavior: Behavior, plan: SamplingPlan, truth: float, *, draws: int, seed: int) -> DesignErrors:
@@ -118,7 +118,7 @@ def measure_errors(behavior: Behavior, plan: SamplingPlan, truth: float, *, draw
 
     Args:
         behavior: Behaviour of the team.
-        plan: Which pairs are measured.
+        plan: Plan that chooses the pairs.
         truth: SND over all pairs and observations.
         draws: Number of draws; those without an edge are left out and counted.
         seed: Seed of the first draw; draw k has the seed ``seed + k``.
@@ -152,7 +152,7 @@ def measure_errors(behavior: Behavior, plan: SamplingPlan, truth: float, *, draw
 def _draw(behavior: Behavior, plan: SamplingPlan, seed: int) -> Draw | None:
     try:
         return plan.measure(behavior, seed=seed)
-    except EmptyDrawError:  # has no mean
+    except EmptyDrawError:  # an empty draw has no mean
         return None
 
 
@@ -200,7 +200,7 @@ def contestants(n: int, observations: int) -> list[SamplingPlan]:
 def compare_designs(team: Team, observations: Tensor, options: Options, *, label: str, draws: int) -> dict[str, Any]:
     """Return root mean squared relative error over draws, and time from policies to the number, of every design.
 
-    Errors are taken on one evaluation of the team; times include the evaluation, of what each design asks for.
+    Errors are taken on one evaluation of the team. Times include the policy evaluations that each design needs.
     """
     seed = options.seed
     with torch.no_grad():

@@ -1,15 +1,15 @@
 """What does controlled diversity cost of a BenchMARL iteration on vmas/dispersion with 10 agents, and is it held?
 
-IPPO with BenchMARL's defaults, but for 600 frames per iteration in place of 6000, and 5 passes over them in place of
-45: training, which bears the cost, has less weight here, and a column of its own. without: a policy of its own for each
-agent, BenchMARL's MLP. uncontrolled: graphsnd's model, which has a shared network beside the agents' own, and no
-control. DiCo: the same model, held at a diversity over all pairs and all observations of a minibatch, in every forward
-of the loss; then with options that look at less. They take turns, each time as a new experiment with another seed,
+IPPO has BenchMARL's defaults except for 600 frames per iteration instead of 6000, and 5 passes over them instead of 45.
+So training, which bears the cost, has less weight here; it has its own column. without: a separate policy for each
+agent, BenchMARL's MLP. uncontrolled: graphsnd's model, which adds a shared network to the agents' own, without control.
+DiCo: the same model, held at a diversity over all pairs and all observations of a minibatch, in every forward of the
+loss; then with options that use fewer of them. The cases take turns, each time as a new experiment with another seed,
 whose first iteration is left out. Times are BenchMARL's own (with one thread those of the processor); an iteration is
-collection and training. error: the distance of the audit, SND of the policies that collected a batch, from the target,
-over the target; mean over iterations and seeds. The estimate remembers 5 of the 10 training forwards of an iteration
-(tau=0.2). limit: the uncontrolled iteration and the products of the estimate of DiCo, at the rate of a product of two
-square matrices.
+collection and training. error: the relative distance from the target of the audit, SND of the policies that collected a
+batch; mean over iterations and seeds. The estimate remembers 5 of the 10 training forwards of an iteration (tau=0.2).
+limit: the time of the uncontrolled iteration plus the matrix products of DiCo's estimate, at the rate of a product of
+two square matrices.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _run(
     with patch("benchmarl.experiment.experiment.time", SimpleNamespace(time=process_time if alone else perf_counter)):
         times = _run_experiment(task, options, settings, [log] if own else [], model)
     for each in times:
-        each["iteration"] = each["collection"] + each["training"]  # BenchMARL's own has the audit in it
+        each["iteration"] = each["collection"] + each["training"]  # BenchMARL's own time includes the audit
     cost = sum(each.network.deviations.cost for each in log.models().values()) if own else 0
     return times, [row["audit"] for row in log.rows], cost
 

@@ -16,7 +16,7 @@ from graphsnd.plots.style import BLUE, GREEN, MUTED, ORANGE, VERMILLION, styled_
 
 Results = Sequence[dict[str, Any]]
 
-# Contestant, label, colour and marker; from slow to fast, as the lines lie.
+# Contestant, label, colour and marker; from slow to fast, in the order of the lines.
 CONTESTANTS = (
     ("pair_loop", "Python loop over pairs", MUTED, "o"),
     ("cdist", "torch.cdist in chunks", ORANGE, "s"),
@@ -54,9 +54,9 @@ def make_log(ax: Axes, x: Sequence[float], ticks: Sequence[float] = ()) -> None:
     """Make both axes logarithmic.
 
     Args:
-        ax: With everything drawn.
-        x: Ticks of the horizontal axis; those whose labels would touch the one before are left out.
-        ticks: Ticks of the vertical axis, as far as they lie within it; matplotlib's own if there are none.
+        ax: Axes with everything drawn.
+        x: Ticks of the horizontal axis; a tick whose label would touch the one before is left out.
+        ticks: Ticks of the vertical axis; those outside it are ignored. Empty: matplotlib's own ticks.
     """
     ax.set(xscale="log", yscale="log")
     # Autoscaling saw the error bars before the axis was logarithmic, and made room for values near 0.
@@ -78,7 +78,7 @@ def keep_apart(x: Sequence[float]) -> list[float]:
         >>> keep_apart([16, 500, 1000, 2000, 5000])
         [16, 500, 1000, 5000]
     """
-    kept, width = [x[0]], math.log(x[-1] / x[0]) / 40  # of a character
+    kept, width = [x[0]], math.log(x[-1] / x[0]) / 40  # width of a character
     for value in x[1:]:
         if math.log(value / kept[-1]) > width * (len(f"{value:,g}") + len(f"{kept[-1]:,g}")) / 2:
             kept.append(value)
@@ -107,7 +107,7 @@ def _draw_speed(ax: Axes, result: dict[str, Any], observations: int) -> bool:
 
 
 def share_figure(results: Results) -> Figure:
-    """Return, a row for each machine: shares of the limit over features and observations, and where sampling wins."""
+    """Return shares of the limit over features and observations, and where sampling wins, a row for each machine."""
     with styled_figure(12.0, 3.9 * len(results)) as figure:
         panels = figure.subplots(len(results), 3, squeeze=False)
         for (left, middle, right), result in zip(panels, results, strict=True):
@@ -150,5 +150,5 @@ def _draw_crossover(ax: Axes, rows: Results) -> None:
     ax.grid()
 
 
-# By the benchmark whose results they draw.
+# Figures by the benchmark whose results they draw.
 FIGURES = {"speed": speed_figure, "share": share_figure}

@@ -1,8 +1,8 @@
 """The arithmetic limit of a CPU: pairs per second if it did nothing but their arithmetic.
 
 A pair costs a subtraction and a multiply-add for each feature, a square root and an addition. This loop does exactly
-these on lanes that never leave the registers: what it reaches on all threads is the limit that a real kernel, which
-also has to fetch the agents, is compared with.
+these on lanes that never leave the registers. Its rate on all threads is the limit for a real kernel, which also has to
+load the agents.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Limit:
         self._pool = ThreadPoolExecutor(self.threads)
 
     def __call__(self) -> torch.Tensor:
-        """The sums of every thread, ``[threads, lanes]``."""
+        """Return the sums of every thread, ``[threads, lanes]``."""
         out = np.empty((self.threads, LANES), np.float32)
         list(self._pool.map(lambda row: arithmetic(self._lanes, self.steps, self.fours, row), out))
         return torch.from_numpy(out)

@@ -9,8 +9,8 @@ import triton
 import triton.language as tl
 
 LANES = 1024
-STEPS = 80_000  # times features
-PROGRAMS = 16  # for each multiprocessor
+STEPS = 80_000  # steps times features
+PROGRAMS = 16  # programs for each multiprocessor
 
 
 @triton.jit
@@ -42,6 +42,6 @@ class Limit:
         self._out = torch.empty(programs, dtype=torch.float32, device=device)
 
     def __call__(self) -> torch.Tensor:
-        """The sums of every program, ``[programs]``."""
+        """Return the sums of every program, ``[programs]``."""
         arithmetic[(len(self._out),)](self._out, self.steps, self.features, LANES, num_warps=4)
         return self._out

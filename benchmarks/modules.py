@@ -1,8 +1,8 @@
 """How long is the SND of a list of torch modules, against calling the modules?
 
 Times are seconds without gradients, of 18-64-64-2 networks. calls: every module on all observations, and nothing else.
-measured: `graphsnd.snd(graphsnd.evaluate(modules, observations))`. first: the same for modules that were never measured
-before, making them included, each of which is tried on a few rows. Contestants take turns within a round.
+measured: `graphsnd.snd(graphsnd.evaluate(modules, observations))`. first: the same for newly created modules, including
+their creation and the trial of each on a few rows. Contestants take turns within a round.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a result comes from: machine, versions, commit. No host, no user and no path, so it can be shared as it is."""
+"""Where a result comes from: machine, versions, commit. It has no host, user or path, so it can be shared as it is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKAGES = ("torch", "numpy", "scipy", "networkx", "numba", "triton", "vmas", "m
 SOURCES = ("src", "paper", "benchmarks")  # folders of a checkout that results depend on, without their results/
 # Endings of all source files.
 SUFFIXES = (".py", ".pyi", ".json", ".yaml", ".css", ".md", ".html", ".js", ".mplstyle", ".typed")
-PACKAGE = Path(graphsnd.__file__).resolve().parent  # the one that runs, which may be another checkout's
+PACKAGE = Path(graphsnd.__file__).resolve().parent  # the imported package, which may be another checkout's
 MANIFEST = "commit.json"  # at the root of a copy without history: its commit, and the hash of its sources
 
 
@@ -29,8 +29,8 @@ def collect_provenance(command: str, seed: int | None = None) -> dict[str, Any]:
     """Return everything a stored result should say about where it was made, ready for JSON.
 
     Args:
-        command: What made it.
-        seed: Seed of its randomness.
+        command: Command that made the result.
+        seed: Seed of the result.
 
     Example:
         >>> about = collect_provenance("graphsnd demo", seed=0)
@@ -48,7 +48,7 @@ def collect_provenance(command: str, seed: int | None = None) -> dict[str, Any]:
 
 
 def find_versions() -> dict[str, str | None]:
-    """Return versions; None for what is not installed. With a GPU, also those of CUDA and of the driver."""
+    """Return versions; None for packages that are not installed. With a GPU, also those of CUDA and the driver."""
     import torch
 
     versions: dict[str, str | None] = {"python": platform.python_version(), "graphsnd": graphsnd.__version__}
@@ -96,14 +96,14 @@ def find_commit() -> dict[str, Any]:
 
 
 def verify_commit(name: str, root: Path) -> None:
-    """Refuse to go on where the sources that run are not those of a known commit.
+    """Raise if the sources that run are not those of a known commit.
 
     Args:
-        name: Name of what would be written.
+        name: Name of the result that would be written.
         root: Root of the checkout or copy that the caller lies in, in case the package was imported from another one.
 
     Raises:
-        InputError: For changed sources, and for those of no commit.
+        InputError: For changed sources, and for sources without a known commit.
     """
     about, here = find_commit(), PACKAGE.parents[1]
     if about["commit"] is None or about["dirty"] or here != root.resolve():
@@ -124,12 +124,12 @@ def hash_sources(root: Path, suffixes: tuple[str, ...] = SUFFIXES) -> str:
 
 
 def _git(*arguments: str) -> str | None:
-    """Return what git prints in the folder of the package; None where it fails or is missing."""
+    """Return the output of git in the folder of the package; None if it fails or is missing."""
     return _run("git", "-C", str(PACKAGE), *arguments)
 
 
 def _run(*command: str) -> str | None:
-    """Return what a command prints; None where it fails or is missing."""
+    """Return the output of a command; None if it fails or is missing."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):

@@ -6,11 +6,11 @@ features, observations: time of the limit for as many pairs over that of the cal
 of observations, and agents against observations with four features. The limit is the arithmetic of a pair alone: a
 subtraction and a multiply-add for each feature, a square root and an addition.
 
-crossover: exact SND against a tenth of the pairs on a new Bernoulli graph, and a new ring of four neighbours or eight
-random agents for each observation; these two with their intervals. Four features.
+crossover: exact SND against three samples: a tenth of the pairs on a new Bernoulli graph, a new ring of four neighbours
+for each observation, and eight random agents for each observation. The last two include their intervals. Four features.
 
-Times are seconds. Contestants take turns within a round. Shares and crossovers are of the fastest rounds: others
-may use the machine.
+Times are seconds. Contestants take turns within a round. Shares and crossovers use the fastest rounds, because other
+programs may use the machine.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def cross(n: int, observations: int, options: Options) -> dict[str, Any]:
 
 
 def crossing(result: dict[str, Any], name: str) -> float | None:
-    """Return the number of agents from which a way to sample is faster than exact SND, between sizes by logarithms."""
+    """Return the number of agents from which a way to sample beats exact SND, interpolated between sizes in logarithms."""
     rows = sorted(result["crossover"], key=lambda row: row["n"])
     logs = [math.log(r["contestants"][name]["min_s"] / r["contestants"]["exact"]["min_s"]) for r in rows]
     last = max((k for k, gap in enumerate(logs) if gap >= 0), default=-1)  # the last size where exact SND wins

@@ -1,16 +1,16 @@
 """How fast is exact SND, against a loop over pairs, others' ways to sum, a tenth of the pairs, and the device's limit?
 
 Others' ways: torch.cdist in its default mode and in the one without matrix products, which is as exact as graphsnd;
-torch.compile of the broadcast difference; and KeOps (pykeops, where it is installed). The last two are not in --quick
-runs, because they compile. left_out says what could not run here, and why.
+torch.compile of the broadcast difference; and KeOps (pykeops, if installed). The last two are not in --quick runs,
+because they compile. left_out lists the ways that could not run here, and why.
 
 All contestants get the same points, the [loc, scale] embedding of diagonal Gaussians over two actions, whose Euclidean
 distance is the 2-Wasserstein distance.
 
 Times are seconds of one call. All contestants take turns within a round; medians and quartiles are over rounds.
 
-share_timed below 1: that part of the work was timed and the time divided by it. The pair loop runs on a random part
-of the pairs, others' ways on the first observations.
+share_timed below 1: only that part of the work was timed, and the time was divided by it. The pair loop runs on a
+random part of the pairs, others' ways on the first observations.
 
 pairs_per_second of the sampled graphs counts the pairs they measure.
 
@@ -95,7 +95,7 @@ def example_points(n: int, observations: int, device: torch.device, seed: int) -
 def pair_loop(points: Points, clock: Clock, budget: float, seed: int) -> Contestant:
     """Return the Python loop over pairs: on a random part of the pairs where all would take too long."""
     n = points.agents
-    # Agents first: the loop gets each agent's answers as the contiguous tensor that its policy returned.
+    # Agents first: the loop gets each agent's outputs as the contiguous tensor that its policy returned.
     loc, scale = (part.transpose(0, 1).contiguous() for part in points.values.split(ACTIONS, dim=-1))
     whole = n * (n - 1) // 2
     edges = graphs.uniform(n, min(whole, LOOP_PAIRS), seed=seed).edges
@@ -138,7 +138,7 @@ def peers(points: Points, clock: Clock, budget: float, quick: bool) -> tuple[lis
 
 
 def keops(c: torch.Tensor) -> Any:
-    """Return sums over ordered pairs by KeOps, where it is installed."""
+    """Return sums over ordered pairs by KeOps, if it is installed."""
     x, y = map(import_module("pykeops.torch").LazyTensor, (c[:, :, None], c[:, None]))
     return ((x - y) ** 2).sum(-1).sqrt().sum(2).sum(dim=(1, 2))
 
@@ -146,7 +146,7 @@ def keops(c: torch.Tensor) -> Any:
 def in_chunks(
     name: str, sums: Callable[[torch.Tensor], torch.Tensor], points: Points, clock: Clock, budget: float
 ) -> Contestant:
-    """Return sums over ordered pairs, some observations at a time: of the first ones where all would take too long."""
+    """Return sums over ordered pairs in chunks of observations; only of the first ones if all would take too long."""
     x, n = points.values, points.agents
     steps = sorted({min(len(x), max(1, 2**power // n**2)) for power in CHUNKS[x.device.type]})
 
@@ -154,7 +154,7 @@ def in_chunks(
         return torch.cat([sums(c) for c in x[:count].split(step)]) / 2
 
     totals(steps[-1], steps[-1])
-    # Which chunk is the fastest depends on the caches and on who else computes; everyone gets the best of three.
+    # The fastest chunk depends on the caches and on other programs; each contestant gets the best of three.
     best = min(steps, key=lambda step: _fastest(lambda: totals(steps[-1], step), clock, tries=3))
     count = _affordable(lambda count: totals(count, best), len(x), clock, budget, least=best)
     notes = {"observations_timed": count, "observations_per_chunk": best}

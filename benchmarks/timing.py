@@ -1,7 +1,7 @@
-"""Timing on machines that others use too: calls take turns, and medians with quartiles are reported.
+"""Timing on shared machines: calls take turns, and medians with quartiles are reported.
 
-A slow second then hits all of them alike, and the ratio of two medians survives it. On a CPU with one thread, times are
-of the processor: waiting for others, which a busy machine makes long, does not count.
+A slow second then affects all calls alike, and the ratio of two medians hardly changes. On a CPU with one thread, times
+are processor times: waiting for other programs does not count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REPEATED = 0.01  # seconds that the repeats of one measurement should last at le
 
 @dataclass(frozen=True)
 class Options:
-    """What a benchmark is asked for."""
+    """The options of a benchmark."""
 
     device: torch.device
     quick: bool = False  # small teams, to see that it runs
@@ -43,7 +43,7 @@ class Options:
         print(f"{perf_counter() - self.begin:6.1f} s  {name}", file=sys.stderr)
 
     def each(self, name: str, sizes: Iterable[int], measure: Callable[[int], dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return what ``measure`` gives for each team size."""
+        """Return the result of ``measure`` for each team size."""
         rows = []
         for n in sizes:
             self.step(f"{name}, n = {n:,}")
@@ -53,10 +53,10 @@ class Options:
 
 @dataclass(frozen=True)
 class Clock:
-    """Times calls on one device: by events on a GPU, by processor time on a CPU with one thread, else on the wall."""
+    """Times calls on one device: by events on a GPU, by processor time on a CPU with one thread, else by wall clock."""
 
     device: torch.device
-    wall: bool = False  # whether to use the clock on the wall everywhere, with everything done before and after
+    wall: bool = False  # whether to use the wall clock everywhere, and to wait for the device before and after
 
     def seconds(self, call: Callable[[], object], repeats: int = 1) -> float:
         """Return the mean seconds of a call over ``repeats`` calls in a row."""
@@ -90,10 +90,10 @@ def take_turns(
 ) -> dict[str, list[float]]:
     """Time every call once in each round that it takes part in; the one timing loop of this repository.
 
-    Every other round is played backwards, so that no call always follows the same one.
+    Every other round runs in reverse order, so that no call always follows the same one.
 
     Args:
-        calls: What to time, by name.
+        calls: Calls to time, by name.
         clock: The device's clock.
         rounds: Number of rounds; by name where calls take part in the first few only.
         repeats: Calls in a row whose mean is one time; by name where they differ.
@@ -119,14 +119,14 @@ class Contestant:
 
     name: str
     call: Callable[[], object]
-    pairs: float | None = None  # pair distances that one whole call stands for
+    pairs: float | None = None  # number of pair distances that one whole call stands for
     share: float = 1.0  # part of the work that the call does; its time is divided by it
     notes: dict[str, Any] = field(default_factory=dict)  # how the part was chosen, for the JSON
     alone: bool = False  # time each call by itself, not several in a row
 
 
 def make_limit(device: torch.device, features: int = 4) -> list[Contestant]:
-    """Return the arithmetic limit of a device as a contestant; none where its compiler is not installed."""
+    """Return the arithmetic limit of a device as a contestant; an empty list if its compiler is not installed."""
     backend = "gpu" if device.type == "cuda" else "cpu"
     if available()[backend] is not None:
         return []
@@ -135,7 +135,7 @@ def make_limit(device: torch.device, features: int = 4) -> list[Contestant]:
 
 
 def race(contestants: Sequence[Contestant], clock: Clock, rounds: int) -> dict[str, dict[str, Any]]:
-    """Return median, min and quartiles in seconds of a whole call of each contestant, and what is known about it."""
+    """Return median, min and quartiles in seconds of a whole call of each contestant, and its rates and notes."""
     calls, repeats = {one.name: one.call for one in contestants}, {}
     for one in contestants:
         one.call()

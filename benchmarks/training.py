@@ -1,9 +1,9 @@
 """How long does one iteration of training take: acting, and learning?
 
-Times are seconds, after one iteration that warms up. iteration: rollout and update, one after the other; parts: of it.
+Times are seconds, after one warm-up iteration. iteration: rollout and update, one after the other; parts: its parts.
 
-Controlled runs are stacked; policy and distance are the parts of their estimates, for all runs together. per_run: an
-iteration divided by the runs. Those of the paper's size are timed on a GPU only.
+Controlled runs are stacked; policy and distance are the parts of their estimates, for all runs together. per_run: the
+time of an iteration divided by the number of runs. Runs of the paper's size are timed on a GPU only.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def time_training(task: Task, options: Options) -> dict[str, Any]:
     trainer.step()
     iterations, rows = [], []
     for _ in range(2 if task.target else 5):
-        begin = perf_counter()  # by the clock on the wall, as its parts are; a step ends by reading from the device
+        begin = perf_counter()  # wall clock, like its parts; a step ends by reading from the device
         rows.append(trainer.step()[0])
         iterations.append(perf_counter() - begin)
     whole, runs = summarise_times(iterations), len(task.run_names())

@@ -3,9 +3,9 @@
 Times are seconds of one step of all environments with random actions. Contestants take turns within a round; medians
 and quartiles are over rounds.
 
-graphsnd steps from 6 moments of a random rollout in turn; the simulators go on from where they are.
+graphsnd steps from 6 states of a random rollout in turn; the simulators continue from their current state.
 
-share_timed below 1: that part of the environments was timed, and the time divided by it.
+share_timed below 1: only that part of the environments was timed, and the time was divided by it.
 
 ratio: median of the simulator over median of the fastest way that graphsnd steps.
 """
@@ -118,7 +118,7 @@ def _random_actions(world: World, environments: int, generator: torch.Generator)
 
 
 def _simulator(case: Case, world: World, generator: torch.Generator) -> Contestant:
-    """Return the stock simulator, called as its users call it."""
+    """Return the original simulator, called as its users call it."""
     seed = int(torch.randint(2**31, (), generator=generator))
     if case.simulator == "vmas":
         import vmas

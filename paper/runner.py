@@ -3,9 +3,9 @@
 A result is ``<out>/<experiment>/<scale>.json``, with its figure beside it. A stopped experiment resumes from its cells,
 one file for each, in ``<work>/<scale>/<experiment>``.
 
-A study is a dictionary of stacks of runs that are trained together on a GPU: from the folder of a log in ``results/`` to
-the task that makes it. A stopped stack resumes from its checkpoint. So a study can be completed over several visits to a
-machine with a GPU, and every stack records the commits that trained it.
+A study is a dictionary of stacks of runs that are trained together on a GPU: from the folder of a log in ``results/``
+to the task that makes it. A stopped stack resumes from its checkpoint. So a study can be completed over several visits
+to a machine with a GPU, and every stack records the commits that trained it.
 """
 
 from __future__ import annotations

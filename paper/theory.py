@@ -1,30 +1,30 @@
-r"""What the theorems do not give: where a bound says nothing, and a step of a proof that does not hold as it stands.
+r"""Limits of the theorems: where a bound says nothing, and a step of a proof that does not hold as printed.
 
 Bounds are compared with errors on the graphs and teams of the expander ablation, which are read from its result. A
 bound on a relative error is *vacuous* from 1 on: Graph-SND is never negative, so below SND nothing is excluded.
 
-The proof of Proposition 19 takes the mean over the configuration model for SND. There a stub meets each of the nd - 1
-others equally often, and d - 1 of those belong to its own agent: a loop, at distance 0. So the mean is
+The proof of Proposition 19 assumes that the mean over the configuration model is SND. In that model a stub meets each of
+the nd - 1 others equally often, and d - 1 of those belong to its own agent: a loop, at distance 0. So the mean is
 
 .. math:: \mathbb{E}\, \mathrm{SND}_G = \frac{nd - d}{nd - 1} \, \mathrm{SND},
 
-as enumerating all matchings of a small graph shows; over simple graphs alone it is SND. What is missing is
-:math:`\mathrm{SND} (d - 1)/(nd - 1) < D_{\max}/n`. Its third step takes :math:`e^{-(d^2-1)/4}` for the chance that a
+as enumerating all matchings of a small graph shows; over simple graphs alone it is SND. The missing term is
+:math:`\mathrm{SND} (d - 1)/(nd - 1) < D_{\max}/n`. The third step takes :math:`e^{-(d^2-1)/4}` for the chance that a
 configuration is simple; McKay and Wormald (1991) have, for :math:`d = o(\sqrt n)`,
 
 .. math:: \exp\left(-\frac{d^2 - 1}{4} - \frac{d^3}{12 n} + O(d^2/n)\right).
 
-Its second step gives away a factor of 2: stubs are matched one after the other, each choice moves the expectation of
-the sum within a range of :math:`2 D_{\max}`, and so :math:`P(|f - \mathrm{E} f| \ge t) \le 2 \exp(-t^2 / (n d
-D_{\max}^2))`. With all three the radius is
+The second step loses a factor of 2: stubs are matched one after the other, each choice moves the expectation of the
+sum within a range of :math:`2 D_{\max}`, and so :math:`P(|f - \mathrm{E} f| \ge t) \le 2 \exp(-t^2 / (n d
+D_{\max}^2))`. With all three changes the radius is
 
 .. math:: D_{\max} \left(\frac1n + \sqrt{\frac{4}{nd} \left(\log\frac4\delta + \frac{d^2 - 1}{4} +
     \frac{d^3}{12 n}\right)}\right),
 
 which is below the printed one: the proposition holds as printed for n large enough.
 
-Two statements that need no ablation are here as well: Remark 8, whose fallback for an empty graph keeps the mean
-unbiased, and that the root of the Jensen-Shannon divergence is a metric.
+Two statements that need no ablation are checked here too: the fallback of Remark 8 for an empty graph keeps the mean
+unbiased, and the root of the Jensen-Shannon divergence is a metric.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.rows import decode
 from paper.runner import Cells, read_result
 
-SEED, AGENTS = 0, 4  # of Lemma 16
+SEED, AGENTS = 0, 4  # seed and team size for Lemma 16
 LOOPED, SIMPLE = (4, 3), (6, 2)  # agents and degree; the only simple graph of the first is complete, so another is used
 PROBABILITIES = (0.1, 0.25, 0.5, 0.75)
 DRAWS = {Scale.SMOKE: 1000, Scale.LAPTOP: 10_000, Scale.PAPER: 10_000}
@@ -73,14 +73,14 @@ LOOKS = {
 
 @dataclass(frozen=True)
 class Bounded:
-    """The relative error of a regular graph on one team, and what bounds it."""
+    """The relative error of a regular graph on one team, and its bounds."""
 
     n: int
     degree: int
-    random: bool  # whether the graph is a random regular one, for which the probabilistic bounds are
+    random: bool  # whether the graph is a random regular one; only those have the probabilistic bounds
     trained: bool
     error: float  # |Graph-SND / SND - 1|
-    spectral: float  # Proposition 17
+    spectral: float  # bound of Proposition 17
     ramanujan: float | None  # the same with 2 sqrt(d - 1) for lambda_2; None where the graph is not Ramanujan
     probabilistic: float | None  # Proposition 19, as printed; None for other graphs, as below
     exact: float | None  # :func:`graphsnd.bounds.random_regular_bound`
@@ -88,20 +88,20 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Data:
-    """All of it; no rows where the ablation was not run at this scale."""
+    """The data of the experiment; without rows if the ablation was not run at this scale."""
 
     draws: int
     uniformity: list[float]  # chances of counts as uneven as those of Bernoulli graphs, for each p and number of edges
-    configuration_mean: float  # over SND, all matchings of the stubs
-    simple_mean: float  # over SND, those that give a simple graph
+    configuration_mean: float  # mean Graph-SND over SND, all matchings of the stubs
+    simple_mean: float  # mean Graph-SND over SND, matchings that give a simple graph
     rows: list[Bounded]
-    fallback_bias: float  # of the normalised mean with the fallback of Remark 8, relative to SND
-    triangle_excess: float  # largest d(i, k) - d(i, j) - d(j, k) of the root of Jensen and Shannon
-    reported: list[Reported]  # of the paper's scale
+    fallback_bias: float  # bias of the normalised mean with the fallback of Remark 8, relative to SND
+    triangle_excess: float  # largest d(i, k) - d(i, j) - d(j, k) of the root of the Jensen-Shannon divergence
+    reported: list[Reported]  # the paper's measures, at paper scale
 
 
 def run(scale: Scale, cells: Cells) -> Outcome:
-    """Enumerate and draw small graphs, and read the ablation of this scale where there is one."""
+    """Enumerate and draw small graphs, and read the ablation of this scale if it exists."""
     draws, name = DRAWS[scale], f"expanders/{scale.value}.json"
     uniformity = cells.get("lemma", {"draws": draws, "seed": SEED}, lambda: uniformity_chances(draws), list[float])
     means = configuration_means(*LOOPED)[0], configuration_means(*SIMPLE)[1]
@@ -119,7 +119,7 @@ def run(scale: Scale, cells: Cells) -> Outcome:
 
 
 def uniformity_chances(draws: int) -> list[float]:
-    """Return chi-square p-values of Lemma 16: given the number of edges, all graphs on four agents are as likely."""
+    """Return chi-square p-values of Lemma 16: given the edge count, all graphs of four agents are equally likely."""
     chances = []
     for place, p in enumerate(PROBABILITIES):
         generator = hashed(SEED, place)
@@ -128,7 +128,7 @@ def uniformity_chances(draws: int) -> list[float]:
         for m in range(1, math.comb(AGENTS, 2)):
             alike = [sum(1 << k for k in some) for some in itertools.combinations(range(math.comb(AGENTS, 2)), m)]
             counts = [codes.count(code) for code in alike]
-            if sum(counts) >= 5 * len(counts):  # fewer are too few for the approximation
+            if sum(counts) >= 5 * len(counts):  # fewer counts are too few for the chi-square approximation
                 chances.append(float(chisquare(counts).pvalue))
     return chances
 
@@ -168,9 +168,9 @@ def configuration_means(n: int, degree: int) -> tuple[float, float]:
 
 
 def fallback_bias() -> float:
-    """Return how far the mean of what a controller reads from all Bernoulli graphs on four agents is from SND.
+    """Return the bias of a controller's measurement: its mean over all Bernoulli graphs of four agents, against SND.
 
-    Every graph is measured as a controller does, an empty one by all pairs (Remark 8); low p makes that a frequent one.
+    Every graph is measured as a controller does; an empty one by all pairs (Remark 8). A low p makes empty graphs frequent.
 
     Example:
         >>> fallback_bias() < 1e-12
@@ -201,7 +201,7 @@ def triangle_excess() -> float:
 
 
 def repaired_over_printed(n: int, degree: int) -> float:
-    """Return the radius with a mended proof of Proposition 19 over the printed one.
+    """Return the radius with a repaired proof of Proposition 19 over the printed radius.
 
     Example:
         >>> round(repaired_over_printed(500, 9), 2)

@@ -1,14 +1,14 @@
 r"""How long SND takes, on all pairs and on a Bernoulli graph, in a Python loop and in one fused call.
 
-The paper times a loop over pairs, where the graph saves what it leaves out: :math:`\binom{n}{2} / |E| \approx 1/p`.
-Here that loop takes turns with :func:`graphsnd.snd` and :func:`graphsnd.graph_snd`, the graph drawn inside the timed
-part and the result read at its end. Teams are freshly initialised policies on 4096 observations that all of them
-answer; on a CPU at n = 4, 8 and 16, as in the paper, trained ones on n * 4096, those of all agents of a rollout. On a
-CPU all calls have one thread: small operations gain nothing from a second one, and wait for it wherever its core is
+The paper times a loop over pairs, where time is proportional to the pairs: :math:`\binom{n}{2} / |E| \approx 1/p`.
+Here that loop takes turns with :func:`graphsnd.snd` and :func:`graphsnd.graph_snd`. The graph is drawn inside the timed
+part, and the result is read at its end. Teams are freshly initialised policies on 4096 shared observations. On a CPU at
+n = 4, 8 and 16 they are trained policies on n * 4096 observations, those of all agents of a rollout, as in the paper.
+On a CPU all calls have one thread: small operations gain nothing from a second one, and wait for it if its core is
 busy.
 
-At paper scale a machine without a GPU keeps the times that the last result has of one, and nothing is timed again
-unless all of it is.
+At paper scale a machine without a GPU keeps the GPU times of the last result. Nothing is timed again unless everything
+is.
 
 A speed-up is a ratio of mean times, full over sampled, in the same trials; see
 :func:`~paper.shared.stopwatch.speedup`. How many trials there are was fixed before measuring.
@@ -49,9 +49,9 @@ from paper.shared.stopwatch import BLOCKS, CPU, Timing, mean_time, speedup, take
 GRAPH_SEED = 44
 WARM_CALLS, WARM_PAIRS = 3, 50
 SMALL, LARGE = (4, 8, 16), (100, 250, 500)  # sizes of the claims about the CPU and about the GPU
-TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)  # of an axis of speed-ups
-P, OBSERVATIONS = 0.1, 4096  # of the figure, and of the paper's sizes from 32 agents on
-# Call, what it is called, colour and marker; from slow to fast, as the lines lie.
+TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)  # ticks of an axis of speed-ups
+P, OBSERVATIONS = 0.1, 4096  # p of the figure, and observations of the paper's sizes from 32 agents on
+# Call, label, colour and marker; from slow to fast, in the order of the lines.
 LINES = (
     ("loop, all pairs", "Python loop, all pairs", MUTED, "o"),
     (f"loop, p={P:g}", "Python loop, 10% of pairs", ORANGE, "s"),
@@ -66,10 +66,10 @@ class Size:
 
     n: int
     observations: int = OBSERVATIONS
-    trials: int = 20  # of the loop
-    chances: tuple[float, ...] = (0.1, 0.25, 0.5, 0.75, 1.0)  # of a pair
-    fused_trials: int = 20  # of the fused calls
-    trained: bool = False  # whether policies are those at the end of their training, on what they see there
+    trials: int = 20  # trials of the loop
+    chances: tuple[float, ...] = (0.1, 0.25, 0.5, 0.75, 1.0)  # probabilities of a pair
+    fused_trials: int = 20  # trials of the fused calls
+    trained: bool = False  # whether policies are trained, and measured on observations of their own rollout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class Row(Size):
         return speedup(self.calls[above].seconds, self.calls[below].seconds)
 
     def sampled(self, way: str, p: float) -> Number:
-        """Return the speed-up of a way, ``"loop"`` or ``"fused"``, by sampling."""
+        """Return the speed-up by sampling in one way, ``"loop"`` or ``"fused"``."""
         return self.ratio(f"{way}, all pairs", f"{way}, p={p:g}")
 
 
@@ -91,7 +91,7 @@ class Row(Size):
 class Machine:
     """All sizes on one device."""
 
-    origin: dict[str, Any]  # provenance
+    origin: dict[str, Any]  # provenance of the times
     sizes: list[Row]
 
 
@@ -103,7 +103,7 @@ class Data:
 
     @property
     def gpu(self) -> Machine | None:
-        """The GPU, if there was one."""
+        """The GPU; None if none was timed."""
         return self.machines.get("gpu")
 
 
@@ -130,7 +130,7 @@ SIZES = {"cpu": CPU_SIZES, "gpu": GPU_SIZES}
 
 
 def run(scale: Scale, cells: Cells) -> Outcome:
-    """Time every size on this machine's CPU and GPU; at paper scale keep what was timed before, unless again."""
+    """Time every size on this machine's CPU and GPU; at paper scale keep earlier times unless ``again`` is set."""
     devices = {"cpu": CPU} | ({"gpu": torch.device("cuda")} if torch.cuda.is_available() else {})
     earlier = cells.earlier(Data) if scale is Scale.PAPER else None
     machines = dict(earlier.machines) if earlier else {}
@@ -145,7 +145,7 @@ def run(scale: Scale, cells: Cells) -> Outcome:
 def time_size(size: Size, device: torch.device, cells: Cells, scale: Scale) -> Row:
     """Time one size in blocks of trials, a cell each."""
     name = "gpu" if device.type == "cuda" else "cpu"
-    settings = asdict(size) | {"maker": describe_hardware()[name]}  # a cell of another machine is made again
+    settings = asdict(size) | {"maker": describe_hardware()[name]}  # a cell from a different machine is made again
     part = replace(size, trials=size.trials // BLOCKS, fused_trials=size.fused_trials // BLOCKS)
     make = lru_cache(lambda: make_team(size, device, cells, scale))
 
@@ -168,7 +168,7 @@ def measure(size: Size, team: Gaussian, seed: int = GRAPH_SEED) -> Row:
 
     Args:
         size: Size of the team, and number of repetitions.
-        team: On a CPU, of which one thread is used, or on a GPU.
+        team: Team on a CPU, where one thread is used, or on a GPU.
         seed: Seed of the graphs.
 
     Example:
@@ -185,7 +185,7 @@ def measure(size: Size, team: Gaussian, seed: int = GRAPH_SEED) -> Row:
 
 
 def loop_calls(team: Gaussian, size: Size, seed: int = GRAPH_SEED) -> dict[str, Call]:
-    """Return the paper's setting: a Python loop over all pairs, or over those of a graph that is drawn first."""
+    """Return the paper's calls: a Python loop over all pairs, or over the edges of a graph that is drawn first."""
     mean = partial(loop_mean, partial(distance, Answers.of(team)))
     pairs, generator = all_pairs(size.n), np.random.default_rng(seed)
     everyone = pairs.tolist()
@@ -196,7 +196,7 @@ def loop_calls(team: Gaussian, size: Size, seed: int = GRAPH_SEED) -> dict[str, 
 
 
 def fused_calls(team: Gaussian, size: Size, seed: int = GRAPH_SEED) -> dict[str, Call]:
-    """Return the library's own calls, with the graph drawn where the team is."""
+    """Return the library's own calls, with the graph drawn on the team's device."""
     generator = torch.Generator(team.loc.device).manual_seed(seed)
     calls = {"fused, all pairs": fused_call(team)}
     for p in size.chances:
@@ -205,7 +205,7 @@ def fused_calls(team: Gaussian, size: Size, seed: int = GRAPH_SEED) -> dict[str,
 
 
 def make_team(size: Size, device: torch.device, cells: Cells, scale: Scale) -> Gaussian:
-    """Return the team of a size on its observations, trained where need be."""
+    """Return the team of a size on its observations, trained if the size asks for it."""
     if size.trained:
         kept = snapshot(scale, cells, size.n, checkpoints(scale)[-1])
         with torch.no_grad():
@@ -246,7 +246,7 @@ def summarise(data: Data) -> dict[str, Number | None]:
 
 def _small_numbers(rows: list[Row]) -> dict[str, Number]:
     tenth, all_of_them = ([row.sampled("loop", p) for row in rows] for p in (0.1, 1.0))
-    # By how much a graph with more pairs is faster: above 1 when a speed-up does not fall with p.
+    # How much faster a graph with more pairs is: above 1 when a speed-up does not fall with p.
     steps = [row.ratio(f"loop, p={p:g}", f"loop, p={q:g}") for row in rows for p, q in pairwise(row.chances)]
     return {
         "cpu_loop_speedup_p01": Number.timed(tenth, "sizes", pick=statistics.median),
@@ -279,14 +279,14 @@ def fit_exponent(rows: list[Row]) -> Number:
 
 
 def law_error(ratio: Number, p: float) -> Number:
-    """Return how far p times a speed-up is from 1, with what its interval leaves open."""
+    """Return how far p times a speed-up is from 1, with its interval."""
     ends = [ratio.value if end is None else end for end in (ratio.low, ratio.high)]
     far = [abs(p * end - 1) for end in ends]
     return Number(abs(p * ratio.value - 1), 0.0 if p * ends[0] <= 1 <= p * ends[1] else min(far), max(far))
 
 
 def draw(data: Data) -> Figure:
-    """Draw what sampling saves a loop, against p, and the time of a call against n on each machine."""
+    """Draw the speed-up of the loop by sampling against p, and the time of a call against n on each machine."""
     machines = dict(sorted(data.machines.items()))  # the CPU first
     with styled_figure(4.9 * (1 + len(machines)), 4.6) as figure:
         first, *others = figure.subplots(1, 1 + len(machines))
@@ -311,7 +311,7 @@ def _draw_against_p(ax: Axes, machines: dict[str, Machine]) -> None:
         rows.append(machines["gpu"].sizes[-1])
         labels.append(f"n = {rows[-1].n}, GPU")
     for k, (row, label) in enumerate(zip(rows, labels, strict=True)):
-        shift = 1 + 0.03 * (k - (len(rows) - 1) / 2)  # beside each other, so that every interval is seen
+        shift = 1 + 0.03 * (k - (len(rows) - 1) / 2)  # side by side, so that every interval is visible
         colour, marker = group_look(k)
         x, numbers = [p * shift for p in row.chances], [row.sampled("loop", p) for p in row.chances]
         error_bars(ax, x, numbers, color=colour, marker=marker, label=label)

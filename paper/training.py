@@ -1,15 +1,14 @@
 """One hundred agents in training: SND over all pairs and over a Bernoulli-0.1 graph, every 25 iterations (section 6.1).
 
-At paper scale the log of the committed run is read, three seeds on a GPU, and its first and last teams are measured
-again; a machine with a GPU trains it where it is missing. At the other scales a shorter training is run here. How
-closely the two curves run is compared with how closely they should: one draw of the graph has a known standard error,
-exactly.
+At paper scale the log of the committed run is read (three seeds on a GPU), and its first and last teams are measured
+again; a machine with a GPU trains the run if it is missing. At the other scales a shorter training is run. The gap
+between the two curves is compared with the expected gap: the standard error of one draw of the graph is known exactly.
 
-Policies are compared on the observations of all agents, as equation (1) says. Beside that stands what the paper's log
-compared, each policy on its own observations.
+Policies are compared on the observations of all agents, as equation (1) says. The comparison of the paper's log, each
+policy on its own observations, is reported too.
 
-The published SND ends at 0.139 and ours does not. The published code stores actions as they were clipped to the box,
-with the probability of what was drawn. Trials do the same, and measure both ways.
+The published SND ends at 0.139 and ours does not. The published code stores actions after clipping them to the box, with
+the log-probabilities of the unclipped actions. Trials do the same, and measure SND in both ways.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class Size:
     agents: int
     settings: Settings
     observations: int = 4096
-    trials: int = 20  # of the timing, for each seed
+    trials: int = 20  # timed trials for each seed
 
 
 SIZES = {
@@ -84,7 +83,7 @@ PUBLISHED_SND, PUBLISHED_ENTROPY = {1: 0.040, 50: 0.185, 500: 0.139}, 1.002
 
 @dataclass(frozen=True)
 class LogRow:
-    """What the training logged when it measured diversity."""
+    """One measurement of diversity in the log of the training."""
 
     iteration: int
     seed: int
@@ -96,7 +95,7 @@ class LogRow:
 
     @property
     def gap(self) -> float:
-        """Return Graph-SND over SND less 1."""
+        """Return Graph-SND / SND - 1."""
         return self.graph_snd / self.snd - 1
 
 
@@ -138,10 +137,10 @@ class SeedTimes:
 
 @dataclass(frozen=True)
 class Data:
-    """The log, and what was measured on its teams."""
+    """The log, and the measurements on its teams."""
 
-    task: dict[str, Any]  # as the training describes itself
-    probability: float  # of the graph
+    task: dict[str, Any]  # the task in the training's ``about.json``
+    probability: float  # edge probability of the graph
     log: list[LogRow]
     ends: list[End]
     times: list[SeedTimes]
@@ -191,7 +190,7 @@ def run_trials(cells: Cells, trials: Mapping[str, Settings] = TRIALS, device: st
 
 
 def run_trial(name: str, task: Task, cells: Cells, device: str) -> list[TrialRow]:
-    """Train with actions that are stored clipped, with the probability of what was drawn."""
+    """Train with clipped stored actions, and with the log-probabilities of the unclipped ones."""
     trainer = Trainer(task.make_world(device), task.settings, seeds=task.seeds, method=store_clipped)
     rows = []
     for _ in range(task.settings.iterations):
@@ -207,7 +206,7 @@ class ClippedStore(DiversityLog):
     """Clips the stored actions after a rollout, and leaves their log-probabilities as they were."""
 
     def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
-        """Clip to the box of the world."""
+        """Clip the stored actions to the box of the world."""
         buffer.actions.clamp_(-1, 1)
 
 
@@ -219,7 +218,7 @@ def store_clipped(world: World, settings: Settings, streams: Sequence[Streams], 
 
 
 def fingerprint(folder: Path, seed: int) -> str:
-    """Return what tells a team from that of another training in the same folder."""
+    """Return a fingerprint that distinguishes a team from that of another training in the same folder."""
     return hashlib.sha256((folder / f"seed-{seed}" / "team.safetensors").read_bytes()).hexdigest()[:16]
 
 
@@ -235,7 +234,7 @@ def make_task(size: Size) -> Task:
 
 def measure_ends(task: Task, seed: int, folder: Path, size: Size) -> list[End]:
     """Measure the first and the last team of a seed: SND, the error of one draw, and policies on their own."""
-    # Weights are drawn on the host, so the policies before the first update are those of any device.
+    # Weights are drawn on the host, so the policies before the first update are the same on any device.
     first = Trainer(task.make_world("cpu"), task.settings, seeds=(seed,)).team(seed)
     ends = []
     for iteration, team in ((0, first), (task.settings.iterations, last_team(folder, seed))):
@@ -264,7 +263,7 @@ def measure_times(task: Task, seed: int, folder: Path, size: Size) -> SeedTimes:
 
 
 def roll_out(task: Task, team: StackedTeam, seed: int) -> Tensor:
-    """Return what the team of a seed observes in one more rollout; see :func:`~paper.shared.rollouts.observe`."""
+    """Return the observations of a seed's team in one more rollout; see :func:`~paper.shared.rollouts.observe`."""
     return observe(team, task.make_world("cpu"), steps=task.settings.steps, seed=ROLLOUT_SEED + seed)
 
 
@@ -356,7 +355,7 @@ def _draw_gaps(ax: Axes, data: Data) -> None:
 
 
 def _draw_trials(ax: Axes, data: Data) -> None:
-    """Draw what the published log measures, in trials that learn as the published code does, beside that log."""
+    """Draw the measure of the published log, for trials that learn as the published code does, beside that log."""
     plain = data.by_seed()[0]
     x, y = [row.iteration for row in plain], [row.snd for row in plain]
     ax.plot(x, y, "--", color=MUTED, label="stored as drawn (shared observations)")

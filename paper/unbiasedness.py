@@ -6,9 +6,9 @@ With every pair drawn independently with probability p, the estimate has mean SN
 
 The paper says that the variance scales as 1/p. That is the limit of small p: a complete graph has no variance at all.
 
-The guarantees hold for any bounded distance; the paper mentions synthetic checks without Gaussians. So teams of random
-categorical policies and of random quantile functions are estimated too: whether the mean is off, and how often a
-uniform sample of pairs is off by more than Hoeffding's radius.
+The guarantees hold for any bounded distance; the paper mentions synthetic checks without Gaussians. So the experiment
+also estimates SND of random categorical policies and random quantile functions. It tests whether the mean is biased, and
+how often the error of a uniform sample of pairs exceeds Hoeffding's radius.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ DRAWS = {Scale.SMOKE: 200, Scale.LAPTOP: 2000, Scale.PAPER: 2000}
 DRAW_SEED = 11
 WEIGHTED = 8  # graphs of every cell that are also weighted by 1/p
 SMALL = 4  # agents whose graphs are all enumerated
-DELTA, SAMPLED = 0.1, 9  # chance of a miss of Hoeffding's radius, and the pairs of a sample that it is for
+DELTA, SAMPLED = 0.1, 9  # chance that Hoeffding's radius is exceeded, and the number of pairs in its sample
 SYNTHETIC_SEED, OBSERVATIONS, CATEGORIES = 12, 256, 5
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The estimates of many graphs at one probability and checkpoint, beside what they should be."""
+    """The estimates of many graphs at one probability and checkpoint, beside the expected values."""
 
     p: float
     mean: float
-    se: float  # of the mean
-    z: float  # its distance from SND in standard errors
-    variance_ratio: float  # to the exact variance
+    se: float  # standard error of the mean
+    z: float  # distance of the mean from SND in standard errors
+    variance_ratio: float  # variance over the exact variance
     variance_ratio_error: float
     cancellation_error: float
 
@@ -76,7 +76,7 @@ class Synthetic:
 
     distance: str
     snd: float
-    z: list[float]  # of the mean estimate, by probability
+    z: list[float]  # z of the mean estimate, by probability
     violations: float  # share of uniform samples beyond Hoeffding's radius
 
 
@@ -113,11 +113,11 @@ def _measure_team(snapshot: Snapshot, draws: int) -> Team:
 
 
 def measure_synthetic(draws: int) -> list[Synthetic]:
-    """Estimate SND of random teams whose actions are categories or quantile functions, as that of the trained ones."""
+    """Estimate SND of random teams of categories and of quantile functions, in the same way as for trained teams."""
     generator = hashed(SYNTHETIC_SEED)
     shape = (OBSERVATIONS, AGENTS, CATEGORIES)
     logits, values = (torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(2))
-    # Agents differ by a shift of their own, so that distances of pairs do.
+    # Each agent has its own shift, so that the distances of pairs differ.
     shift = torch.randn(AGENTS, CATEGORIES, generator=generator, dtype=torch.float64)
     categories = Categorical(probs=(logits + shift).softmax(-1))
     quantiles = Quantiles((values + shift).sort(-1).values.unsqueeze(-2))
@@ -147,8 +147,8 @@ def describe_estimates(
     """Return mean, its standard error, z, and variance over the exact one with its error, of one cell.
 
     Args:
-        exact: SND.
-        distances: float64 ``[pairs]``.
+        exact: SND over all pairs.
+        distances: Distances of all pairs, float64 ``[pairs]``.
         chosen: Indicators of many graphs, from :func:`~paper.shared.draws.indicators`.
         p: Probability of a pair.
     """

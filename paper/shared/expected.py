@@ -112,5 +112,5 @@ class Redrawn:
         return math.sqrt(max(0.0, error))
 
     def observations_for(self, design: Design, error: float) -> int:
-        """Return the number of observations at which a design has at most this error; it may exceed the number given."""
+        """Return the number of observations at which a design has at most this error; perhaps more than exist."""
         return math.ceil((self.between + self.own(design)) / (error**2 + self.between / self.observations))

@@ -1,8 +1,8 @@
 r"""The navigation teams of the paper's core checks: n agents before and after training, and their observations.
 
-Agents train by independent PPO with the paper's constants, in the default world of VMAS. The policies then act once more
-with a separate seed. The observations of all agents are pooled, and every policy is evaluated on all of them, as equation
-(1) says.
+Agents train by independent PPO with the paper's constants, in the default world of VMAS. The policies then act once
+more with a separate seed. The observations of all agents are pooled, and every policy is evaluated on all of them, as
+equation (1) says.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def checkpoints(scale: Scale) -> tuple[int, int]:
 def task(n: int, scale: Scale) -> Task:
     """Return the training of ``n`` agents.
 
-    Every rollout of 128 steps begins with new episodes. A time limit of 200 steps would never be reached, so none is set.
+    Every rollout of 128 steps begins with new episodes. A time limit of 200 steps is never reached, so none is set.
 
     Example:
         >>> task(4, Scale.PAPER).settings.samples

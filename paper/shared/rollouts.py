@@ -104,6 +104,6 @@ def as_gaussian(behavior: Behavior) -> Gaussian:
     return behavior
 
 
-# A context in which torch has one thread. Products of these networks are small: a second thread gains little, loses much
-# if its core is busy, and would make the last digits depend on the number of cores.
+# A context in which torch has one thread. Products of these networks are small: a second thread gains little, loses
+# much if its core is busy, and would make the last digits depend on the number of cores.
 one_thread = partial(limit_threads, 1)

@@ -54,7 +54,7 @@ class Timing:
 
 
 class Fastest(Clock):
-    """Clock that takes the fastest of several calls in a row, because a call right after another one has cold caches."""
+    """Clock that takes the fastest of several calls in a row, because the first call after another has cold caches."""
 
     def seconds(self, call: Callable[[], object], repeats: int = 1) -> float:
         """Return the seconds of the fastest call."""
