@@ -14,8 +14,8 @@ fraction_of_limit: pairs per second of `queued` over those of `limit`, the arith
 a multiply-add for each feature, a square root and an addition) in float32, in the same rounds. GPU only.
 
 sampled: calls that measure part of the pairs, each by itself, in the same rounds as `snd`; with "queued" many in a row.
-kept_graph and new_graph are `graphsnd.graph_snd` on a tenth of the pairs. The graph is drawn on the CPU, before the call
-and within it. Designs are whole calls of `graphsnd.measure`, intervals included; `measure` is the call over all pairs.
+kept_graph and new_graph are `graphsnd.graph_snd` on a tenth of the pairs. The graph is drawn on the CPU, before the
+call and within it, respectively. Designs are whole calls of `graphsnd.measure`, intervals included; `measure` is that of all pairs.
 over_snd: their times over that of `snd`, or of `snd` queued.
 """
 

@@ -75,7 +75,7 @@ class SamplingPlan:
         rows = torch.randperm(total, generator=generator)[:count].to(behavior.loc.device)  # type: ignore[attr-defined]
         some = Gaussian(behavior.loc.flatten(0, -3)[rows], behavior.scale.flatten(0, -3)[rows])  # type: ignore[attr-defined]
         one = measure_team(some, design=self.design, seed=generator)
-        # For t of T observations the variance is (B + V) / t - B / T: B between observations, V from the pairs of one.
+        # The variance at t of T observations is (B + V) / t - B / T: B between observations, V from the pairs of one.
         both, pairs = (one.observation_error or 0.0) ** 2, one.standard_error**2
         return Draw(one.value, math.sqrt(max(pairs, both - max(0.0, both - pairs) * count / total)), count)
 

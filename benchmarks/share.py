@@ -84,7 +84,7 @@ def cross(n: int, observations: int, options: Options) -> dict[str, Any]:
 
 
 def crossing(result: dict[str, Any], name: str) -> float | None:
-    """Return the number of agents from which a way to sample beats exact SND, interpolated between sizes in logarithms."""
+    """Return the number of agents from which a way to sample beats exact SND, interpolated between sizes."""
     rows = sorted(result["crossover"], key=lambda row: row["n"])
     logs = [math.log(r["contestants"][name]["min_s"] / r["contestants"]["exact"]["min_s"]) for r in rows]
     last = max((k for k, gap in enumerate(logs) if gap >= 0), default=-1)  # the last size where exact SND wins

@@ -3,8 +3,8 @@ r"""Limits of the theorems: where a bound says nothing, and a step of a proof th
 Bounds are compared with errors on the graphs and teams of the expander ablation, which are read from its result. A
 bound on a relative error is *vacuous* from 1 on: Graph-SND is never negative, so below SND nothing is excluded.
 
-The proof of Proposition 19 assumes that the mean over the configuration model is SND. In that model a stub meets each of
-the nd - 1 others equally often, and d - 1 of those belong to its own agent: a loop, at distance 0. So the mean is
+The proof of Proposition 19 assumes that the mean over the configuration model is SND. There a stub meets each of the
+nd - 1 others equally often, and d - 1 of those belong to its own agent: a loop, at distance 0. So the mean is
 
 .. math:: \mathbb{E}\, \mathrm{SND}_G = \frac{nd - d}{nd - 1} \, \mathrm{SND},
 
@@ -170,7 +170,7 @@ def configuration_means(n: int, degree: int) -> tuple[float, float]:
 def fallback_bias() -> float:
     """Return the bias of a controller's measurement: its mean over all Bernoulli graphs of four agents, against SND.
 
-    Every graph is measured as a controller does; an empty one by all pairs (Remark 8). A low p makes empty graphs frequent.
+    Every graph is measured as a controller does; an empty one by all pairs (Remark 8). At low p this is frequent.
 
     Example:
         >>> fallback_bias() < 1e-12

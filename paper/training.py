@@ -7,8 +7,8 @@ between the two curves is compared with the expected gap: the standard error of 
 Policies are compared on the observations of all agents, as equation (1) says. The comparison of the paper's log, each
 policy on its own observations, is reported too.
 
-The published SND ends at 0.139 and ours does not. The published code stores actions after clipping them to the box, with
-the log-probabilities of the unclipped actions. Trials do the same, and measure SND in both ways.
+The published SND ends at 0.139 and ours does not. The published code stores actions after clipping them to the box,
+with the log-probabilities of the unclipped actions. Trials do the same, and measure SND in both ways.
 """
 
 from __future__ import annotations

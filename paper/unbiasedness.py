@@ -7,8 +7,8 @@ With every pair drawn independently with probability p, the estimate has mean SN
 The paper says that the variance scales as 1/p. That is the limit of small p: a complete graph has no variance at all.
 
 The guarantees hold for any bounded distance; the paper mentions synthetic checks without Gaussians. So the experiment
-also estimates SND of random categorical policies and random quantile functions. It tests whether the mean is biased, and
-how often the error of a uniform sample of pairs exceeds Hoeffding's radius.
+also estimates SND of random categorical policies and random quantile functions. It tests whether the mean is biased,
+and how often the error of a uniform sample of pairs exceeds Hoeffding's radius.
 """
 
 from __future__ import annotations
