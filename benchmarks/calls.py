@@ -15,7 +15,8 @@ a multiply-add for each feature, a square root and an addition) in float32, in t
 
 sampled: calls that measure part of the pairs, each by itself, in the same rounds as `snd`; with "queued" many in a row.
 kept_graph and new_graph are `graphsnd.graph_snd` on a tenth of the pairs. The graph is drawn on the CPU, before the
-call and within it, respectively. Designs are whole calls of `graphsnd.measure`, intervals included; `measure` is that of all pairs.
+call and within it, respectively. Designs are whole calls of `graphsnd.measure`, intervals included; `measure` is that
+of all pairs.
 over_snd: their times over that of `snd`, or of `snd` queued.
 """
 
