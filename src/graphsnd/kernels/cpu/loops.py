@@ -20,13 +20,13 @@ import operator
 import numba
 import numpy as np
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
+from numba.core.codegen import get_host_cpu_features
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
 # Observations: two registers of single precision. Four would not leave room for the features of an agent.
-LANES = 32 if get_host_cpu_features().get("avx512f") else 16
+LANES = 32 if "+avx512f" in get_host_cpu_features() else 16
 FOUR = 4 * LANES  # numbers of an agent that are worked on together
 LINE = 64  # bytes of a cache line, at which blocks begin
 SPAN = 512  # agents side by side, where they are the lanes
