@@ -9,9 +9,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.behavior.points import Norm, Points
 from graphsnd.kept import keep, place
-from graphsnd.kernels import dispatch
 
 ELSEWHERE = torch.device("meta")
 
@@ -49,10 +47,9 @@ def test_it_goes_with_the_tensor() -> None:
 
 def test_edges_are_copied_to_a_device_once() -> None:
     edges = gs.graphs.bernoulli(9, 0.5, seed=0).edges
-    points = Points(torch.zeros(4, 9, 2, device=ELSEWHERE), Norm.EUCLIDEAN)
-    copy = dispatch._place(edges, points)
+    copy = place(edges, ELSEWHERE)
     assert copy.device == ELSEWHERE
-    assert dispatch._place(edges, points) is copy
+    assert place(edges, ELSEWHERE) is copy
     edges[0] = torch.tensor([0, 8])
-    assert dispatch._place(edges, points) is not copy
+    assert place(edges, ELSEWHERE) is not copy
     assert place(edges, edges.device) is edges
