@@ -30,3 +30,6 @@ for step in range(3):
     (-value).backward()
     optimizer.step()
     say(f"step {step}: SND {value.item():.5f}")
+
+if ranks > 1:
+    distributed.destroy_process_group()  # without it gloo's threads may abort a process that has finished
