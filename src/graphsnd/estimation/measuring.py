@@ -161,17 +161,19 @@ def observation_values(source: Source) -> Tensor:
 
 def measure_all_pairs(source: Source, name: str, confidence: float, groups: Groups) -> Estimate:
     """Measure SND itself."""
-    pairs, totals, matrix = math.comb(source.agents, 2), [], torch.zeros(0, dtype=torch.float64)
+    pairs, totals, distances = math.comb(source.agents, 2), [], None
+    edges = torch.triu_indices(source.agents, source.agents, 1, device=source.device).T if pairs <= KEPT else None
     for points, share in source.blocks():
-        totals.append(kernels.pair_totals(points, backend=source.backend).cpu())
-        if pairs <= KEPT:
-            block = share * kernels.pair_matrix(points, backend=source.backend).cpu()
-            matrix = matrix + block if len(matrix) else block
+        if edges is None:
+            block = kernels.pair_totals(points, backend=source.backend)
+        else:
+            means, block = kernels.edge_means_and_totals(points, edges, ordered=True, backend=source.backend)
+            distances = share * means if distances is None else distances + share * means
+        totals.append(block.cpu())
     values = torch.cat(totals) / pairs
     value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: all pairs")
     others = population_error(values, None, groups, confidence)
-    distances = matrix[tuple(torch.triu_indices(source.agents, source.agents, 1))] if len(matrix) else None
     return make_estimate(value, "SND", error, others, source, distances, confidence=confidence, design=name)
 
 
