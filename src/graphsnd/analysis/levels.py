@@ -15,10 +15,10 @@ from graphsnd.errors import InputError, as_tensor, check_integer, check_number, 
 from graphsnd.estimation.estimate import Interval, round_outwards
 
 Array = NDArray[np.float64]
-DRAWS = 10_000  # studies without any effect that critical values come from
-PRIOR = 1.0  # seeds' worth of the common variance that each level's own is averaged with
+DRAWS = 10_000  # simulated studies without an effect, whose quantiles are the critical values
+PRIOR = 1.0  # weight, in seeds, of the common variance in the variance of a level
 MOST = 10**8  # numbers in these studies, 0.8 GB
-LINE = "{:<15} {:>6} {:>5}  {:<23} {}"  # of the table
+LINE = "{:<15} {:>6} {:>5}  {:<23} {}"  # a line of the table
 UNCONSTRAINED = "None stands for unconstrained agents."
 
 
@@ -31,7 +31,7 @@ class Gain(NamedTuple):
 
     def __str__(self) -> str:
         error = (self.high - self.low) / 6
-        if self.low * self.high > 0:  # digits enough to see the sign of both ends
+        if self.low * self.high > 0:  # enough digits to show the sign of both ends
             error = min(error, abs(self.low), abs(self.high))
         value, low, high = round_outwards(*self, error)
         return f"{'+' * (self.value > 0)}{value} [{low}, {high}]"
@@ -41,7 +41,7 @@ class Gain(NamedTuple):
 class LevelCurve:
     """Mean rewards by level of diversity: what the best level gains, and which levels may be the best.
 
-    Printed, it is the verdict and a table.
+    It prints as the verdict and a table.
 
     Example:
         >>> curve = level_curve([0, 0.1, 0.2], [[1.0, 1.1, 0.9], [1.6, 1.4, 1.5], [1.2, 1.1, 1.3]])
@@ -49,16 +49,16 @@ class LevelCurve:
         (1, (1,), 0.5)
     """
 
-    levels: tuple[float | None, ...]  # as they were asked for: 0 shares all parameters, None is unconstrained
-    snd: tuple[float, ...]  # audited, mean over seeds; without an audit the level itself, NaN where unconstrained
+    levels: tuple[float | None, ...]  # the targets: 0 shares all parameters, None is unconstrained
+    snd: tuple[float, ...]  # audited SND, mean over seeds; without an audit the target, NaN where unconstrained
     rewards: tuple[float, ...]  # means over seeds
-    intervals: tuple[Interval, ...]  # Student's, of each mean by itself; NaN for one seed
+    intervals: tuple[Interval, ...]  # Student's interval of each mean; NaN for one seed
     seeds: tuple[int, ...]  # runs at each level
     best: int  # place of the level with the highest mean
     may_be_best: tuple[int, ...]  # places of levels that no other level beats
     over_shared: tuple[Gain, ...] | None  # differences from level 0, simultaneous over levels; None without a level 0
     over_unconstrained: tuple[Gain, ...] | None  # differences from the unconstrained level
-    confidence: float  # of all intervals, and of may_be_best
+    confidence: float  # level of all intervals and of may_be_best
 
     @property
     def gain(self) -> Gain | None:
@@ -72,12 +72,12 @@ class LevelCurve:
 
     def _best_over(self, gains: tuple[Gain, ...] | None, level: float | None) -> Gain | None:
         others = [each for each, own in zip(gains or (), self.levels, strict=False) if own != level]
-        # Where all intervals hold, the highest of all gains is between the highest of their ends.
+        # If all intervals hold, the highest gain is between the highest lower end and the highest upper end.
         return Gain(*map(max, zip(*others, strict=True))) if others else None
 
     @property
     def verdict(self) -> str:
-        """The answer in a sentence, against level 0 or else the unconstrained level."""
+        """The answer in a sentence: the best level against level 0, or without one against the unconstrained level."""
         gain, known = self.gain or self.gain_over_unconstrained, self.gain is not None
         assert gain is not None
         if gain.low <= 0 <= gain.high:
@@ -123,26 +123,26 @@ def level_curve(
 ) -> LevelCurve:
     r"""Compare the rewards of teams that were trained at several levels of diversity: does diversity pay?
 
-    Every level is compared with every other by Student's statistic, and its distribution's maximum over levels comes
-    from simulated studies without any effect, with the same seeds and the variances of this one: Dunnett's test, for
-    variances that may differ. A level's variance is averaged with the common one as if that were one more seed,
+    Every level is compared with every other by Student's statistic. The distribution of its maximum over levels comes
+    from simulated studies without an effect, with as many seeds and the same variances: Dunnett's test for variances
+    that may differ. The variance of a level is averaged with the common one, which counts as one more seed,
 
     .. math:: \tilde s_k^2 = \frac{\nu_k s_k^2 + \bar s^2}{\nu_k + 1}, \qquad
         t_{jk} = \frac{\bar r_j - \bar r_k}{\sqrt{\tilde s_j^2 / n_j + \tilde s_k^2 / n_k}}
 
-    because the variance of three seeds alone says nothing and a common one misses a level that is unreliable.
+    because the variance of three seeds is too noisy, and the common one alone misses a level that is unreliable.
 
-    Seeds are paired across levels: where all have equally many, run s of each level is taken as of the same seed, and
-    what a seed adds to all levels is removed. Where columns are no seeds, that costs one degree of freedom in eight
-    (of eight levels). With different numbers of seeds nothing is paired.
+    Seeds are paired: if all levels have the same number of runs, run s of each level counts as the same seed, and what
+    a seed adds to all levels is removed. If the runs are not paired in fact, this costs one degree of freedom in eight
+    (with eight levels). With different numbers of runs nothing is paired.
 
     Args:
-        levels: The SND that each level was asked for, different numbers: 0 where agents share all parameters, None
-            for agents without a constraint. At least two, one of them 0 or None.
+        levels: Target SND of each level, all different: 0 where agents share all parameters, None for agents without a
+            constraint. At least two, one of them 0 or None.
         rewards: Reward of every run at the end of training, ``[levels, seeds]``; a list of lists where levels have
             different numbers of runs; or a mapping from level to rewards.
-        snd: Audited SND of every run, in the same form, or of every level ``[levels]``; the levels themselves when
-            None. Rewards belong to the SND that was reached, not to the one that was asked for.
+        snd: Audited SND of every run, in the same form, or of every level ``[levels]``; the targets when None. Rewards
+            belong to the SND that was reached, not to the target.
         confidence: Coverage of the intervals.
         seed: Seed of the simulated studies.
 
@@ -150,7 +150,7 @@ def level_curve(
         The curve with its verdict.
 
     Raises:
-        InputError: For equal levels, none to compare with, rewards that are not finite or do not fit, or one seed.
+        InputError: For equal levels, no level 0 or None, rewards that are not finite or do not fit, or one seed.
 
     Example:
         >>> runs = {0: [1.0, 1.1, 0.9], 0.3: [1.6, 1.4, 1.5], None: [1.2, 1.1, 1.3]}
@@ -195,8 +195,8 @@ def find_gains(runs: Array, confidence: float, generator: np.random.Generator, d
     Args:
         runs: Rewards ``[..., levels, seeds]``, NaN where a level has fewer.
         confidence: Probability that all differences from one level are inside.
-        generator: For the simulated studies.
-        draws: Their number.
+        generator: Generator of the simulated studies.
+        draws: Number of simulated studies.
 
     Returns:
         Lower and upper ends of the difference of level j from level k, ``[..., j, k]``.
@@ -254,6 +254,6 @@ def _read(name: str, values: Any, levels: Sequence[float | None]) -> Array:
 
 
 def _plain(values: Any) -> Any:
-    """Return tensors of any device as arrays; anything else as it is."""
+    """Return a tensor of any device as an array, and anything else unchanged."""
     tensor = as_tensor(values)
     return tensor.detach().cpu().numpy() if hasattr(tensor, "detach") else values

@@ -40,8 +40,9 @@ def from_distribution(
     :class:`~graphsnd.Joint`.
 
     Args:
-        distribution: From ``torch.distributions`` or ``torchrl.modules``; ``Independent`` is unwrapped. Distributions
-            from a rollout are each on its agent's own observation and give no SND: use :func:`graphsnd.evaluate`.
+        distribution: Distribution of ``torch.distributions`` or ``torchrl.modules``; ``Independent`` is unwrapped.
+            Distributions from a rollout are each on its agent's own observation and give no SND: use
+            :func:`graphsnd.evaluate`.
         squashed: Whether a transformed distribution (tanh-squashed Gaussians) is compared after its
             transform, as the environment receives the action (the default), or before it, as DiCo does.
         nodes: Quadrature nodes for the families without a closed form. There is a warning where they are too few.
@@ -77,7 +78,7 @@ def read_distribution(
     """Do the same as :func:`from_distribution`; a single batch dimension holds the agents, or one agent's observations.
 
     Args:
-        distribution: As there, and so are other arguments.
+        distribution: Distribution, as there.
         weights: Weights of the parts.
         squashed: Whether it is compared after its transform.
         nodes: Number of quadrature nodes.

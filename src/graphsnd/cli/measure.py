@@ -159,7 +159,7 @@ def measure_teams(
     """Measure saved teams on the same observations; return a row for each, and the file of the observations.
 
     Args:
-        teams: Their folders.
+        teams: Folders of the teams.
         observations: Observations for all of them; those beside the last team when None.
         step: Called with what is being done.
         options: Options of :func:`graphsnd.measure`.

@@ -55,7 +55,7 @@ def read_checkpoints(paths: Sequence[Path], policy: str, entry: str | None, obse
     Args:
         paths: Files, or a folder of them.
         policy: ``module:name`` or ``file.py:name`` of a function that makes the module.
-        entry: As in :meth:`Team.load <graphsnd.Team.load>`.
+        entry: Name of the state dict in a file, as in :meth:`Team.load <graphsnd.Team.load>`.
         observations: A file with the key ``observations``.
     """
     if observations is None:

@@ -92,7 +92,7 @@ class Controller(ABC):
             measured: A diversity ``[]`` or ``[runs]``, a :class:`~graphsnd.control.measurement.Measurement`, or points
                 ``[observations, agents, features]`` to measure.
             state: State from :meth:`initial` or the previous step.
-            generator: For the design's draw, where points are given.
+            generator: Generator of the design's draw, if points are given.
 
         Returns:
             The scale, float64; the next state, without gradient; and what happened.

@@ -65,7 +65,7 @@ def select_pairs(
     """Choose the pairs of one call, as a controller does in each optimiser step.
 
     Args:
-        design: Which pairs.
+        design: Design that chooses the pairs.
         observations: Number of observations.
         agents: Size of the team.
         generator: A generator on the CPU; only designs without chance do without.
@@ -111,7 +111,7 @@ def measure_points(
         design: The pairs to measure, as a design or as text; or a graph, or one for each observation: then its
             Graph-SND is measured, with its weights.
         values: ``[observations, agents, features]``.
-        generator: For the draw.
+        generator: Generator of the draw.
         positions: ``[observations, agents, d]``.
 
     Returns:

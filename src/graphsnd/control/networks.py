@@ -81,7 +81,7 @@ class ControlledTeam(Team):
         shared: Batch ``(1,)``.
         deviations: Batch ``(agents,)``.
         scale: ``[]``.
-        kind: As for :class:`~graphsnd.control.ControlledPolicy`.
+        kind: Kind of the outputs, as in :class:`~graphsnd.control.ControlledPolicy`.
         squashed: Whether agents are compared by what the environment receives: actions after the tanh, probabilities of
             discrete actions. Otherwise by what a controller holds: means before the tanh, centred logits.
         about: Anything that JSON can say about the team; kept in its file.

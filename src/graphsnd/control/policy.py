@@ -89,7 +89,7 @@ class ControlledPolicy(nn.Module):
             observations: ``[runs, observations, features]``.
             agents: Agents to evaluate on each observation, int64 ``[runs, observations, k]``, on the CPU, so that
                 sorting does not wait for a GPU; all agents when None.
-            runs: Which runs these are.
+            runs: Runs that the observations belong to.
 
         Returns:
             ``[runs, observations, agents or k, actions]``.
@@ -173,7 +173,7 @@ class ControlledPolicy(nn.Module):
         """Return a copy of one run at one scale, to measure with :func:`graphsnd.measure` and the rest.
 
         Args:
-            run: Which.
+            run: Index of the run.
             scale: ``[]``.
             squashed: Whether agents are compared by what the environment receives (actions after the tanh,
                 probabilities) rather than by what DiCo controls (Gaussians before the tanh, centred logits).

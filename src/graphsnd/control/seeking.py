@@ -14,51 +14,51 @@ from graphsnd.control.measurement import Measurement
 from graphsnd.errors import InputError, check_integer, check_number, describe
 
 PLACES = 15  # levels of the range, evenly spaced
-STRIDE = 2  # places of a move at most, a seventh of the range
-UNIT = 20.0  # iterations, of time in the fit
+STRIDE = 2  # largest move in places, a seventh of the range
+UNIT = 20.0  # iterations per unit of time in the fit
 TREND, ALL = 3, 5  # coefficients of the fit: 1, t, t^2 of the trend, then z, z^2 of the level
 RIDGE = 1e-6  # weight of "every coefficient is 0", so that the fit exists before all levels were tried
-CLEAR = 5e-3  # p of the level's coefficients below which rewards differ by more than noise
+CLEAR = 5e-3  # p value of the level's coefficients below which rewards differ by more than noise
 
 
 @dataclass(frozen=True, eq=False)
 class SeekState(State):
     """State of :class:`Seek` for each run: DiCo's state, and statistics of the rewards."""
 
-    place: Tensor  # int64, of the level that is held, among PLACES
+    place: Tensor  # int64, index of the present level among PLACES
     age: Tensor  # int64, iterations at this level
-    moments: Tensor  # float64 [..., 6, 6]: sums of products of 1, t, t^2, z, z^2 and the reward, fading, with t = 0 now
+    moments: Tensor  # float64 [..., 6, 6]: fading sums of products of 1, t, t^2, z, z^2 and the reward; t = 0 is now
     clear: Tensor  # bool, whether rewards differed between levels by more than noise so far
 
 
 class Sought(NamedTuple):
     """Report of :class:`Seek`, as tensors of the state's shape."""
 
-    level: Tensor  # float64, the level that is held
+    level: Tensor  # float64, the present level
     best: Tensor  # float64, the level where the fitted reward is highest
-    step: Tensor  # float64, from the level that is held to the one that it moves to next, when it may
+    step: Tensor  # float64, difference of the next level from the present one, once it may move
     clear: Tensor  # bool, whether rewards differed between levels by more than noise so far
 
 
 @dataclass(frozen=True, eq=False)
 class Seek(DiCo):
-    r"""Hold diversity at a level, as :class:`DiCo`, and move the level towards more reward between iterations.
+    r"""Hold diversity at a level, as :class:`DiCo` does, and move the level towards more reward between iterations.
 
-    Rewards of the last iterations are fitted by a parabola over levels :math:`z` and another one over time :math:`t`,
-    which takes the learning curve out:
+    Rewards of the last iterations are fitted by a parabola over levels :math:`z` plus one over time :math:`t`, which
+    stands for the learning curve:
 
     .. math:: r = a_0 + a_1 t + a_2 t^2 + b_1 z + b_2 z^2 + \text{noise}, \qquad
         z^\ast = \arg\max_z \; b_1 z + b_2 z^2 + c \, s(z)
 
-    where :math:`s` is the standard error of the fit at a level. The level moves towards :math:`z^\ast`, by a seventh
-    of the range at most, and never faster than the estimate settles: only after ``settle`` iterations whose reward does
-    not count, because team and estimate still follow the last move, and one whose reward does.
+    where :math:`s` is the standard error of the fit at a level. The level moves towards :math:`z^\ast`, by at most a
+    seventh of the range. The rewards of the first ``settle`` iterations at a level do not count, because the team and
+    the estimate still follow the last move. The level moves again after one reward that counts.
 
     Args:
-        target: Lowest and highest level, above 0. It begins at the lowest one.
-        settle: Iterations after a move whose reward does not count.
-        explore: The c above: how much a level is worth that was not tried for long.
-        memory: Number of rewards after which one counts a third.
+        target: Lowest and highest level, above 0. The lowest is the first.
+        settle: Number of iterations after a move whose reward does not count.
+        explore: The c above: weight of the standard error, for levels that were not tried recently.
+        memory: Number of rewards after which the weight of a reward has fallen to a third.
 
     Raises:
         InputError: For values out of range.
@@ -101,7 +101,7 @@ class Seek(DiCo):
         return SeekState(state.estimate, state.initialized, zero, zero.clone(), moments, zero.bool())
 
     def level(self, state: State) -> Tensor:
-        """Return the level that is held, float64."""
+        """Return the present level, float64."""
         assert isinstance(state, SeekState)
         return self._levels(state.place)
 
@@ -122,11 +122,11 @@ class Seek(DiCo):
         return super(Seek, self.retarget(self.level(state))).scale(state)
 
     def observe(self, reward: Tensor, state: State) -> SeekState:
-        """Return the state after an iteration at the present level, perhaps with another one.
+        """Return the state after an iteration at the present level; its level may differ.
 
         Args:
             reward: Mean reward of the iteration, ``[]`` or ``[runs]``; one that is not finite does not count.
-            state: From :meth:`initial` or :meth:`step`.
+            state: State that :meth:`initial` or :meth:`step` returned.
         """
         assert isinstance(state, SeekState)
         reward, own = reward.to(state.estimate), _features(state.place)
@@ -150,10 +150,10 @@ class Seek(DiCo):
         return Sought(self.level(state), self._levels(best), step, state.clear)
 
     def _fit(self, state: SeekState) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the places of the highest fit and of what is wanted next, and whether rewards differ by level."""
+        """Return places, of the highest fit and of the level to move towards, and whether rewards differ by level."""
         moments = state.moments
         centre = torch.eye(ALL + 1, dtype=moments.dtype, device=moments.device).expand(moments.shape).clone()
-        centre[..., ALL, 0] = -moments[..., ALL, 0] / moments[..., 0, 0].clamp_min(1)  # rewards less their mean
+        centre[..., ALL, 0] = -moments[..., ALL, 0] / moments[..., 0, 0].clamp_min(1)  # rewards minus their mean
         moments = centre @ moments @ centre.mT
         products, against, total = moments[..., :ALL, :ALL], moments[..., :ALL, ALL], moments[..., ALL, ALL]
         inverse = torch.linalg.inv(products + RIDGE * torch.eye(ALL, dtype=moments.dtype, device=moments.device))
@@ -171,7 +171,7 @@ class Seek(DiCo):
 
 
 def _features(place: Tensor) -> Tensor:
-    """Return 1, t, t^2, z and z^2 of places now, ``[..., 5]``."""
+    """Return 1, t, t^2, z and z^2 of places at the present time, ``[..., 5]``."""
     z = 2 * place.double() / (PLACES - 1) - 1
     zero = torch.zeros_like(z)
     return torch.stack([zero + 1, zero, zero, z, z.square()], -1)

@@ -389,7 +389,7 @@ def parse(text: str, argument: str = "design") -> Design:
     A design of your own graph has no such text: give the object.
 
     Args:
-        text: For example ``bernoulli:0.1``.
+        text: Text of a design, for example ``bernoulli:0.1``.
         argument: Name in errors: an argument or an option of the command line.
 
     Raises:

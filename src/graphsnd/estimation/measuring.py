@@ -73,21 +73,22 @@ def measure(
     from ``d_max``. Where none is known it is asymptotic, and ``method`` says so.
 
     Args:
-        team: A behaviour; or policies (see :func:`~graphsnd.teams.as_team`), of which only those that the design
-            asks for are evaluated (recurrent and communicating ones answer everything).
-        observations: For policies: ``[..., features]``, or a dict of what each agent observed, which is pooled.
-        design: Which pairs to measure: a design, what :func:`graphsnd.designs.parse` reads (``"bernoulli:0.1"``), or a
-            graph. Without one, all pairs, or ``agents:8`` for a tolerance where all pairs take long.
+        team: Behaviour; or policies (see :func:`~graphsnd.teams.as_team`), of which only those that the design needs
+            are evaluated (recurrent and communicating ones answer everything).
+        observations: Observations for policies, ``[..., features]``, or a dict of what each agent observed, which is
+            pooled.
+        design: Pairs to measure: a design, text that :func:`graphsnd.designs.parse` reads (``"bernoulli:0.1"``), or a
+            graph. Without one, all pairs, or ``agents:8`` for a tolerance if all pairs take long.
         tol: Half-width of the interval that is good enough.
         rel_tol: Largest half-width of the interval, relative to SND.
         confidence: Coverage of the interval.
-        distance: A distance or its name; the family's default when None.
+        distance: Distance or its name; the family's default when None.
         positions: Positions of the agents, ``[agents, d]`` or a dict of one ``[d]`` per agent, for ``knn`` and
             ``radius``; with ``[..., agents, d]``, pooled as the observations are, each observation has its own graph.
         clusters: Episode or environment of each observation, integers of the observations' leading shape or flat, for
             the error over observations. When None, each leading axis is tried (time, environments) and the largest
             error counts; a single axis is cut into contiguous blocks. ``estimate.clusters`` says which.
-        d_max: An upper bound on every distance, where you know one.
+        d_max: Upper bound on every distance, if you know one.
         seed: An int, or a generator to advance.
         backend: ``auto`` or the name of a kernel backend.
         **options: Options of :func:`~graphsnd.teams.as_team`, for policies: ``agents``, ``squashed``, ``whole``,

@@ -114,8 +114,8 @@ def _build(
     Args:
         family: Kind of graph.
         points: ``[observations, n, f]``, float64.
-        mark: From squared distances ``[some observations, rows, n]``, which it may change, and the first of the rows,
-            to the pairs that are joined, in one direction or in both.
+        mark: Function from squared distances ``[some observations, rows, n]``, which it may change, and the first of
+            the rows, to the pairs that are joined, in one direction or in both.
         given: The features as they came.
         names: Names of the agents.
     """

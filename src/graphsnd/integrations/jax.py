@@ -25,14 +25,15 @@ class SharedJaxTeam(SharedTeam):
     """A team of agents that share one function and one set of parameters, and read their identities.
 
     Args:
-        apply: As in :class:`JaxTeam`; with ``argument`` it takes the identities of all rows by that name too.
+        apply: Function of parameters and observations, as in :class:`JaxTeam`; with ``argument`` it also takes the
+            identities of all rows by that name.
         params: Parameters of the network.
         agents: Number of agents, or a list of their names.
-        outputs: As in :class:`JaxTeam`.
-        **told: ``columns`` or ``argument``, and ``identity``: see :meth:`graphsnd.Team.shared`.
+        outputs: Names of several outputs, as in :class:`JaxTeam`.
+        **told: Arguments ``columns`` or ``argument``, and ``identity``, of :meth:`graphsnd.Team.shared`.
 
     Attributes:
-        params: May be replaced by others of the same shapes; nothing is compiled again.
+        params: Parameters. Others of the same shapes may replace them; nothing is compiled again.
 
     Example:
         >>> team = JaxTeam.shared(lambda w, seen: seen @ w, jax.numpy.eye(3), 2, columns=slice(-2, None))
@@ -60,19 +61,19 @@ class JaxTeam(JointTeam):
     """``n`` policies that are one function of parameters and observations, and ``n`` sets of parameters.
 
     Args:
-        apply: Maps the parameters of one agent and observations ``[observations, *features]`` to its answer: an array
-            ``[observations, actions]`` (the action), or several with names, in a dict or by ``outputs``. A Flax
-            linen module stands for its ``apply``. It is run for all agents at once, ``jit(vmap(apply))``.
+        apply: Function from the parameters of one agent and observations ``[observations, *features]`` to its answer:
+            an array ``[observations, actions]`` (the action), or several with names, in a dict or by ``outputs``; or a
+            Flax linen module. It runs for all agents at once, ``jit(vmap(apply))``.
         params: Parameters of all agents in one pytree, agents first in every array.
         names: The agents' names.
         feature_dims: Trailing dimensions of one observation, 3 for images.
         outputs: Names of several outputs, see :func:`graphsnd.evaluate`.
 
     Attributes:
-        params: May be replaced by others of the same shapes, as in a training loop; nothing is compiled again.
+        params: Parameters. Others of the same shapes may replace them, as in training; nothing is compiled again.
 
     Raises:
-        InputError: For parameters without an agents axis, and answers that are none of those.
+        InputError: For parameters without an agents axis, and other answers.
 
     Example:
         >>> import jax, torch, graphsnd as gs
@@ -132,7 +133,7 @@ def stack(params: Sequence[Any]) -> Any:
     """Return the parameters of single agents as one pytree, agents first in every array.
 
     Args:
-        params: A pytree for each agent, all of one structure.
+        params: Pytree of each agent, all of one structure.
 
     Example:
         >>> stack([{"w": jax.numpy.zeros(3)}, {"w": jax.numpy.ones(3)}])["w"].shape
@@ -150,7 +151,7 @@ def nnx_team(
         modules: Modules by name, or a list.
         answer: Function from a module's output to an answer that :class:`JaxTeam` takes:
             ``lambda logits: {"logits": logits}``.
-        feature_dims: As in :class:`JaxTeam`.
+        feature_dims: Trailing dimensions of one observation, 3 for images.
 
     Raises:
         InputError: For modules that differ in more than their parameters.

@@ -79,25 +79,24 @@ def collect(
 ) -> Collected:
     """Step an environment with the policies of a team, and return what its agents observed.
 
-    An episode that is over is followed by another one. Agents may leave before the others or join later; an agent acts
-    only while it is present.
+    A new episode follows one that is over. Agents may leave before the others or join later; an agent acts only while
+    it is present.
 
     Args:
         env: A PettingZoo environment, parallel or AEC, or a Gymnasium environment, in which each policy acts for
             ``steps`` alone; or a function that makes one. It is reset, and is not closed.
         policies: Policies by the agents' names, or a list in the order of ``possible_agents``, or one for all agents.
-            They are policies of :func:`graphsnd.evaluate`, or have a ``predict`` as models of Stable-Baselines3, which
-            gets the output of their ``VecNormalize``. None draws random actions, within the action mask where there
-            is one.
+            A policy is one of :func:`graphsnd.evaluate`, or a model of Stable-Baselines3, whose ``predict`` gets the
+            output of its ``VecNormalize``. None draws random actions, within the action mask if there is one.
         steps: Steps of the environment: of all agents in a parallel one, of one agent in an AEC environment.
-        seed: Seed of the environment's first reset and of all draws. Global random state is left as it was.
+        seed: Seed of the environment's first reset and of all draws. Global random state does not change.
 
     Returns:
-        Observations as float32, by agent and pooled, with their episodes. Where they are a dict of ``observation`` and
-        ``action_mask``, the first; other dicts are kept by key. Agents that never appeared are left out.
+        Observations as float32, by agent and pooled, with their episodes. Of a dict of ``observation`` and
+        ``action_mask`` the first is kept; other dicts are kept by key. Agents that never appeared are left out.
 
     Raises:
-        InputError: For something that is no environment, agents without a policy, and answers that are no actions.
+        InputError: For ``env`` that is no environment, agents without a policy, and answers that are no actions.
 
     Example:
         >>> import gymnasium

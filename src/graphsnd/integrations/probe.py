@@ -1,4 +1,4 @@
-"""What the callbacks of all frameworks share: when to measure, on which observations, and what."""
+"""The part that the callbacks of all frameworks share: when to measure, and on which observations."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from graphsnd.estimation import measure
 class Probe:
     """Measure a team every few iterations while it is trained, and keep the numbers.
 
-    A callback hands over the team, observations and clusters, and logs what it gets. The numbers are ``snd``, with
-    ``snd_low`` and ``snd_high``, its interval over observations, where they allow one. Where the design defines another
-    measure (``knn:3``, a graph of your own) they are called ``graph_snd``.
+    A callback passes the team, observations and clusters, and logs the numbers: ``snd``, and its interval over
+    observations, ``snd_low`` and ``snd_high``, if there are enough observations. If the design defines another measure
+    (``knn:3``, a graph of your own), they are called ``graph_snd``.
 
     Args:
         every: Steps from one measurement to the next, in the unit in which the framework counts.
         observations: Largest number of observations to measure on.
         **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on. Random pairs
-            are drawn again for each measurement. Where a draw has no pairs, all are measured instead.
+            are drawn again for each measurement. If a draw has no pairs, all are measured instead.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -47,7 +47,7 @@ class Probe:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """What was recorded, a dictionary for each step and its labels."""
+        """The recorded numbers, a dictionary for each step and its labels."""
         return list(self._rows.values())
 
     def record(self, step: int, numbers: dict[str, float], **labels: Any) -> None:
@@ -55,7 +55,7 @@ class Probe:
         self._rows.setdefault((step, *labels.values()), {"step": step, **labels}).update(numbers)
 
     def due(self, step: int, who: str = "") -> bool:
-        """Return whether it is time to measure at a step, for each of several learners by itself."""
+        """Return whether it is time to measure at a step; each learner ``who`` has its own clock."""
         last = self._last.get(who)
         if last is not None and last <= step < last + self.every:  # a count that restarted is smaller
             return False
@@ -79,11 +79,11 @@ class Probe:
         """Return the numbers of a team.
 
         Args:
-            step: The framework's count, which seeds random pairs.
+            step: Step of the framework, which seeds random pairs.
             team: Team, as :func:`graphsnd.measure` takes it.
-            observations: Likewise; None for a behaviour.
+            observations: Observations, as :func:`graphsnd.measure` takes them; None for a behaviour.
             clusters: Episode or environment of each observation; treated as unknown if there is only one.
-            positions: Likewise.
+            positions: Positions of the agents, as :func:`graphsnd.measure` takes them.
         """
         if clusters is not None and clusters.unique().numel() < 2:
             clusters = None

@@ -96,7 +96,7 @@ def load_team(checkpoint: str | os.PathLike[str], *, squashed: bool = True) -> M
     Args:
         checkpoint: Folder from ``algorithm.save_to_path()``, or the ``path`` of a checkpoint of Ray Tune; or the folder
             ``rl_module`` in it.
-        squashed: As in :class:`ModuleTeam`.
+        squashed: Whether SAC is compared after its tanh, or before it.
 
     Example:
         >>> print(graphsnd.measure(load_team(algorithm.save_to_path()), observations))  # doctest: +SKIP

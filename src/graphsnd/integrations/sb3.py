@@ -41,8 +41,8 @@ class ModelTeam(SpacesTeam):
 
     Args:
         models: Models by name, or a list; each with a ``policy``, as all of Stable-Baselines3 have.
-        deterministic: Compare all by the action that they would take without exploration, as algorithms of different
-            kinds have to be.
+        deterministic: Compare all by the action that they take without exploration, which algorithms of different kinds
+            need.
         squashed: Whether SAC is compared after its tanh, or before it.
         normalize: Required for models with a ``VecNormalize``. True: observations are those of the environment, and
             each model normalises them by its own statistics. False: they are normalised already.
@@ -144,7 +144,7 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
     the environment, which a model with a ``VecNormalize`` normalises by its own statistics of the moment.
 
     Args:
-        models: As in :class:`ModelTeam`, at least two; or one that agents share.
+        models: Models by name, or a list, at least two; or one that agents share.
         every: Steps of the model that learns from one measurement to the next.
         observations: Largest number of observations to measure on, evenly spaced in the buffers.
         shared: Arguments of :meth:`ModelTeam.shared` beside the model: ``{"agents": 3, "columns": slice(-3, None)}``.

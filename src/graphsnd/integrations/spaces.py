@@ -1,4 +1,4 @@
-"""What adapters share: the spaces of Gymnasium, and where an observation says who acts."""
+"""Gymnasium's spaces, and the columns of an observation that say which agent acts, for all adapters."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class SpacesTeam(PoliciesTeam):
 
     Args:
         argument: Name of the argument with the policies, for messages.
-        spaces: By name, the observation space and the action space of each.
+        spaces: Observation space and action space of each policy, by name.
         policies: Policies, in the same order.
-        squashed: As in :class:`~graphsnd.teams.policies.PoliciesTeam`.
-        recurrent: By name, whether a policy has a memory. It is then given sequences ``[batch, time, features]``.
+        squashed: Whether tanh-squashed actions are compared after the tanh, or before it.
+        recurrent: Whether each policy has a memory, by name. It then gets sequences ``[batch, time, features]``.
 
     Raises:
         InputError: For different spaces, and recurrent policies beside others.
@@ -67,8 +67,8 @@ class SpacesTeam(PoliciesTeam):
             columns: Features of an observation that hold the identity, which is replaced: a slice, a list or one
                 integer. In observations of several arrays, with the key of one of them:
                 ``{"observation": slice(-3, None)}``.
-            identity: As in :meth:`graphsnd.Team.shared`: ``[agents, k]``, one-hot vectors when None.
-            **options: Those of this team.
+            identity: Identity of each agent, ``[agents, k]``; one-hot vectors when None.
+            **options: Options of this team.
 
         Raises:
             InputError: For several policies or images, and columns that do not fit the identity or the observations.
@@ -121,7 +121,7 @@ def locate(columns: Any, keys: Sequence[Any]) -> tuple[Any, Any]:
     """Return the key of an array of an observation, and the columns in it.
 
     Args:
-        columns: ``{key: columns}``, or the columns alone where there is one array.
+        columns: Columns by key, ``{key: columns}``, or the columns alone if there is one array.
         keys: Keys of all arrays.
 
     Raises:

@@ -29,7 +29,7 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     """SND over batches, or Graph-SND on one graph.
 
     Args:
-        distance: A distance or its name; the family's default when None.
+        distance: Distance or its name; the family's default when None.
         graph: Graph on the agents, the same on every rank; all pairs when None.
         **kwargs: Options of ``torchmetrics.Metric``.
 
@@ -73,8 +73,8 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         """Return the mean over all observations so far.
 
         Raises:
-            InputError: Before the first update; for teams of several sizes, families or orders of agents, or several
-                distances, whose mean SND has no meaning; and for a state of another metric.
+            InputError: Before the first update, for teams that differ in size, family, distance or order of agents, and
+                for the state of a different metric.
         """
         if not int(self.observations):
             raise InputError("behavior", "in at least one update", "none", "Call update first.")
@@ -86,7 +86,7 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         return self.total / self.observations
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
-        """Return a figure and its axes, of the value so far or of given values, as all of torchmetrics do."""
+        """Return a figure and its axes with the value so far or given values, as all torchmetrics do."""
         return self._plot(val, ax)
 
     def mean(self, behavior: Behavior) -> Tensor:
@@ -98,7 +98,7 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         self._check_fingerprint()
 
     def _check_fingerprint(self) -> None:
-        """Raise where a state of another distance or graph was loaded or merged, or came from another rank."""
+        """Raise if the state of a different distance or graph was loaded or merged, or came from another rank."""
         if self.fingerprint.tolist() != self._defaults["fingerprint"].tolist():
             fix = "Make the metric as it was made when the state was saved."
             raise InputError("state", "of a metric of the same graph and distance", "another's", fix)

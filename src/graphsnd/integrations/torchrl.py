@@ -41,9 +41,9 @@ class KeyedTeam(Team):
     Attributes:
         observation_keys: Keys of the observations; none for a bare network.
         columns: Features in which an observation tells a shared network for which agent it acts. They are replaced by
-            the identity of the agent that answers. A slice, a list or one integer; where several entries are read, with
+            the identity of the agent that answers. A slice, a list or one integer; if several entries are read, with
             the key of one: ``{("agents", "observation"): slice(-3, None)}``. None: nothing is replaced.
-        identity: As in :meth:`graphsnd.Team.shared`: ``[agents, k]``, one-hot vectors when None.
+        identity: Identity of each agent, ``[agents, k]``; one-hot vectors when None.
     """
 
     observation_keys: tuple[Any, ...] = ()
@@ -97,17 +97,17 @@ class ActorTeam(KeyedTeam, JointTeam):
             ``TensorDictSequential`` that puts out an action, a ``loc`` and ``scale``, ``logits``, ``probs`` or action
             values; or a ``MultiAgentMLP`` that puts out actions. It may read several keys, such as pixels, a vector and
             an action mask, and must not be centralised or recurrent.
-        agents: Number of agents; that of the ``MultiAgentMLP`` in it when None.
+        agents: Number of agents; read from the ``MultiAgentMLP`` when None.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
-        weights: Weights of the parts of a ``CompositeDistribution``, by their names; passed on too.
-        feature_dims: Trailing dimensions of one observation, 3 for images; by key where the actor reads several, of
-            which those that are left out have 1.
+        weights: Weights of the parts of a ``CompositeDistribution``, by name.
+        feature_dims: Trailing dimensions of one observation, 3 for images; by key if the actor reads several. Keys that
+            are left out have 1.
 
     Attributes:
-        observation_keys: Where the actor reads observations; none for a bare network. Where there are several,
+        observation_keys: Keys at which the actor reads observations; none for a bare network. With several,
             observations are a TensorDict, or a dict with these keys.
         columns: Features in which a shared actor reads for which agent it acts; an argument of :meth:`shared`.
-        identity: What it reads there, ``[agents, k]``; one-hot vectors when None.
+        identity: Identity of each agent that it reads there, ``[agents, k]``; one-hot vectors when None.
 
     Raises:
         InputError: For centralised and recurrent networks, inputs of other agents, an unknown number of agents, and
@@ -142,7 +142,7 @@ class ActorTeam(KeyedTeam, JointTeam):
         super().__init__(actor, agents=agents, squashed=squashed)
         self._read_at([] if isinstance(actor, MultiAgentNetBase) else find_observation_keys(actor), feature_dims)
         self.actor, self.weights = actor, weights
-        del self.policy  # the actor, in place of which a copy of this team has its own method
+        del self.policy  # the actor; a copy of this team has its own method instead
         held = {id(each) for network in networks if network.share_params for each in network.parameters()}
         self._shared = bool(held) and all(id(each) in held for each in actor.parameters())
 
@@ -153,9 +153,9 @@ class ActorTeam(KeyedTeam, JointTeam):
         Args:
             policy: An actor as above, such as one with ``share_params=True``.
             agents: Number of agents, or a list of their names.
-            columns: Becomes the attribute, as ``identity`` does.
-            identity: Likewise.
-            **options: As above.
+            columns: Features that hold the identity, which is replaced; the attribute ``columns``.
+            identity: Identity of each agent, ``[agents, k]``; one-hot vectors when None.
+            **options: Options of this class.
         """
         if isinstance(agents, Sequence):
             return cls.shared(policy, len(agents), columns=columns, identity=identity, **options).with_names(agents)
@@ -183,9 +183,9 @@ class ActorTeam(KeyedTeam, JointTeam):
 class DiversityCallback(TrainerHookBase):  # type: ignore[misc, valid-type]
     """Log the SND of a team on the batches that a ``torchrl.trainers.Trainer`` collects, before it learns from them.
 
-    Logged are ``snd`` and, where observations allow an interval over them, ``snd_low`` and ``snd_high``. Observations
-    of one episode depend on each other, so the interval is over episodes, or over environments where the collector
-    does not number them.
+    It logs ``snd`` and, if there are enough observations for an interval, ``snd_low`` and ``snd_high``. Observations of
+    one episode depend on each other, so the interval is over episodes, or over environments if the collector does not
+    number episodes.
 
     Args:
         team: The actor that is trained, as a team.
@@ -208,7 +208,7 @@ class DiversityCallback(TrainerHookBase):  # type: ignore[misc, valid-type]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The same numbers, a dictionary for each measurement, with ``step``, the number of batches before it."""
+        """The logged numbers, a dictionary for each measurement, with ``step``, the number of batches before it."""
         return self.probe.rows
 
     def __call__(self, batch: Any) -> dict[str, float] | None:
@@ -288,7 +288,7 @@ def find_observation_keys(actor: Any) -> list[Any]:
     """Return the keys that an actor reads.
 
     Raises:
-        InputError: For recurrent actors, and those that read what several groups observe, or a state of all.
+        InputError: For recurrent actors, and those that read several groups' observations, or a state of all.
     """
     # A distribution that reads a whole entry, as composite ones do, seems to read it from outside.
     made = {key[:depth] for key in actor.out_keys if isinstance(key, tuple) for depth in range(1, len(key))}
@@ -312,13 +312,13 @@ def read_actor(actor: Any, answers: Any, *, squashed: bool, weights: Mapping[str
     """Return the behaviour in an actor's outputs.
 
     Args:
-        actor: As in :class:`ActorTeam`.
-        answers: From :func:`run_actor`, leaves ``[..., agents, outputs]``.
+        actor: Actor, as in :class:`ActorTeam`.
+        answers: Outputs that :func:`run_actor` returned, leaves ``[..., agents, outputs]``.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
-        weights: Passed to it too.
+        weights: Passed to :func:`~graphsnd.from_distribution`.
 
     Raises:
-        InputError: For outputs that are none of those.
+        InputError: For other outputs than an actor of :class:`ActorTeam` has.
     """
     if isinstance(actor, tensordict.nn.ProbabilisticTensorDictSequential):
         # TorchRL's TruncatedNormal fails on the strides that a MultiAgentMLP puts out.
@@ -347,10 +347,10 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
     horizon is ``truncated`` and ``done`` but not ``terminated``, so that its return goes on in the value estimate.
 
     Args:
-        world: E environments of N agents.
+        world: World of E environments of N agents.
         seed: Seed of the episodes' starts; ``set_seed`` changes it.
-        discrete: Whether a world of continuous actions is given discrete ones: none, lowest or highest in each
-            direction, 9 for two, in the order of VMAS.
+        discrete: Whether continuous actions are replaced by discrete ones: none, lowest or highest in each direction, 9
+            for two, in the order of VMAS.
 
     Attributes:
         state: The world's state; None before the first reset.

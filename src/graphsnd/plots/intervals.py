@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # centre, low, high: [steps] each
 
 MARKED = 20  # points of a curve up to which each has a marker
-LOOKS = ("-", (0, (5, 2)), (0, (1.5, 1.5)))  # lines of the first six curves, of the next six, ...
+LOOKS = ("-", (0, (5, 2)), (0, (1.5, 1.5)))  # line styles: the first six curves, the next six, ...
 
 
 def estimate(
@@ -49,7 +49,7 @@ def estimate(
     large samples. Green: also from sampling observations. If all pairs were measured, there is no blue.
 
     Args:
-        estimate: One, several by name, or a list of them, which are then called by their designs.
+        estimate: One estimate, several by name, or a list of them, which are then named after their designs.
         truth: The exact value, as a line.
         ax: Matplotlib axes; new ones when None.
 
@@ -128,15 +128,15 @@ def over_time(
     """Draw a curve for each label: a line for the centre of its runs, and a band around it.
 
     Args:
-        steps: ``[steps]``, shared by all curves, or a dict of them by label.
-        curves: By label, ``[runs, steps]`` or ``[steps]``. NaN is a value that was not measured; a step at which no run
-            has one is left out.
+        steps: Steps ``[steps]``, shared by all curves, or a dict of them by label.
+        curves: Values of each curve by label, ``[runs, steps]`` or ``[steps]``. NaN is a value that was not measured; a
+            step at which no run has one is left out.
         ax: Matplotlib axes; new ones when None.
-        summary: Turns ``[runs, steps]`` into centre, low and high, each ``[steps]``; by default mean and range.
+        summary: Function from ``[runs, steps]`` to centre, low and high, each ``[steps]``; by default mean and range.
         target: A level to mark across the axes, such as what a controller was asked for.
         xlabel: Label of the steps.
         ylabel: Label of the values.
-        title: Above the axes.
+        title: Title of the axes.
 
     Returns:
         The axes.
@@ -183,11 +183,11 @@ def over_time(
 
 
 def draw_levels(curves: Mapping[str, LevelCurve], *, ax: Axes | None = None) -> Axes:
-    """Draw mean rewards with their intervals against SND, a curve by name; a ring is for unconstrained agents.
+    """Draw mean rewards with their intervals against SND, one curve for each name; rings are unconstrained agents.
 
     Args:
-        curves: By name; levels without an audit that are unconstrained are left out.
-        ax: Where to draw; new axes when None.
+        curves: Curves by name. Unconstrained levels without an audit are left out.
+        ax: Matplotlib axes; new ones when None.
     """
     with drawing(ax, 5.8, 3.7) as axes:
         for place, (name, curve) in enumerate(curves.items()):

@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 LARGEST = 2000  # agents up to which their distances are shown
 MATRIX = 500  # agents up to which a matrix with blanks is drawn
-EDGES = 5000  # pairs up to which a graph is drawn: more are a blot
+EDGES = 5000  # pairs up to which a graph is drawn; more are unreadable
 
 
 @dataclass(frozen=True)
 class Picture:
     """A figure that stands alone on a page or beside others in a file."""
 
-    alt: str  # what a reader who cannot see it should know
-    draw: Callable[..., Any]  # with matplotlib, on ``ax``
+    alt: str  # text for readers who cannot see it
+    draw: Callable[..., Any]  # draws with matplotlib on ``ax``
     chart: Callable[[], Any] | None  # the same with Plotly
-    height: float  # inches, of 4.8 across
+    height: float  # inches, at a width of 4.8
 
 
 def report(source: Estimate | LevelCurve | Mapping[str, LevelCurve], *, title: str = "") -> str:
@@ -55,7 +55,7 @@ def report(source: Estimate | LevelCurve | Mapping[str, LevelCurve], *, title: s
 
     Args:
         source: Result of :func:`graphsnd.measure` or :func:`graphsnd.analysis.level_curve`, or curves by name.
-        title: The heading; chosen by the source when empty.
+        title: Heading; chosen by the kind of source when empty.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -233,6 +233,6 @@ def _without_self(given: Distances) -> NDArray[np.float64]:
 
 
 def role_names(found: Roles) -> list[str]:
-    """Return what each role is called: the agent nearest to its others, and its size."""
+    """Return a name for each role: the agent nearest to its others, and the size."""
     sizes = np.bincount(found.labels.numpy())
     return [f"like {found.names[agent]} ({size})" for size, agent in zip(sizes, found.representatives, strict=True)]

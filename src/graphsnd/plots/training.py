@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HELD = {"applied", "audit_error", "tracking_error"}  # columns that mean something where a target is held
-# By title, the label of the axis, and the columns that are drawn with what each is called.
+# For each title: label of the axis, and name of each column that is drawn.
 PANELS: dict[str, tuple[str, dict[str, str]]] = {
     "Diversity": ("SND", {"snd": "all pairs", "graph_snd": "sampled", "audit": "all pairs", "applied": "belief"}),
     "Off target": ("relative error", {"audit_error": "all pairs", "tracking_error": "belief"}),
@@ -29,7 +29,7 @@ def training_figure(rows: Sequence[Row]) -> Figure:
     """Draw diversity, reward and other logged columns over iterations: means and ranges over seeds.
 
     "Belief" is a controller's estimate times the scale, which says little about diversity (see
-    :func:`~graphsnd.control.tracking_error`); SND over all pairs was not fed back.
+    :func:`~graphsnd.control.tracking_error`). "All pairs" is SND, which the controller never sees.
 
     Args:
         rows: Rows of one training, as :func:`~graphsnd.rl.log.read_rows` gives them.

@@ -85,7 +85,7 @@ class ControlledLearner(Learner):
 
     Args:
         policy: Policies of all runs.
-        critic: Their critics.
+        critic: Critics of all runs.
         settings: Learning rates and the rest.
 
     Attributes:

@@ -44,7 +44,7 @@ class DiversityControl(Companion):
 
     Args:
         policy: Policies of all runs.
-        runs: Their arms, targets and seeds.
+        runs: Arm, target and seed of each run.
         groups: Arms of the runs, with their controllers.
         settings: Settings, which limit the number of observations.
         world: World of the agents; read if a design needs positions.

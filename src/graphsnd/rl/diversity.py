@@ -25,7 +25,7 @@ class DiversityLog(Companion):
     Args:
         policy: The actors of all runs.
         seeds: Seed of each run.
-        settings: How often and on how many observations diversity is measured.
+        settings: Settings, which say how often and on how many observations diversity is measured.
     """
 
     def __init__(self, policy: IndependentPolicy, seeds: Sequence[int], settings: Settings) -> None:

@@ -161,7 +161,7 @@ def run_stacks(
         device: ``"cpu"`` or ``"cuda"``: the resource that a task requests from Ray.
         ray: None for this process; for an address, Ray must be connected already.
         again: Whether to train finished stacks too.
-        report: As for :func:`train_grid`.
+        report: Called with all stacks, as in :func:`train_grid`.
 
     Returns:
         The stacks, and the signal that stopped them, or 0.

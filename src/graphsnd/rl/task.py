@@ -42,10 +42,10 @@ class Task:
         agents: Size of the team; the world's default when None.
         options: Options of the world.
         seeds: Seeds, one run for each, with the same networks and episodes in all arms.
-        target: None for independent policies. For control a diversity, ``"unconstrained"``, ``"homogeneous"`` (or 0),
-            ``"seek:0.05:0.8"`` to look for the best level between two (:class:`~graphsnd.control.Seek`, with the first
-            design), or several of these; kept as a tuple.
-        design: Which pairs the controller measures, as :func:`graphsnd.designs.parse` reads it; one or several. Every
+        target: Target of control: a diversity, ``"unconstrained"``, ``"homogeneous"`` (or 0), ``"seek:0.05:0.8"`` to
+            look for the best level between two (:class:`~graphsnd.control.Seek`, with the first design), or several of
+            these; kept as a tuple. None for independent policies.
+        design: Pairs that the controller measures, as :func:`graphsnd.designs.parse` reads it; one or several. Every
             target is run with each.
         settings: Settings of the training.
 

@@ -63,9 +63,9 @@ class PoliciesTeam(Team):
     gradients reach the modules and training shows.
 
     Args:
-        policies: Each maps ``[observations, features]`` to one agent's answer.
+        policies: Policies; each maps ``[observations, features]`` to one agent's answer.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
-        whole: Give each policy the observations as they are, see :func:`~graphsnd.evaluate`.
+        whole: Give each policy the observations unchanged, see :func:`~graphsnd.evaluate`.
         feature_dims: Trailing dimensions of one observation: 3 for images ``[channels, height, width]``.
         outputs: Names of several outputs, see :func:`~graphsnd.evaluate`.
 
@@ -107,7 +107,7 @@ class PoliciesTeam(Team):
         return True
 
     def alike(self) -> str:
-        """Return that agents are one network, or copies of one; nothing where they may differ."""
+        """Return a message if agents are one network, or copies of one, else an empty text."""
         each = [list(tensors_in(policy).values()) if isinstance(policy, nn.Module) else [] for policy in self.policies]
 
         def agree(same: Callable[[Tensor, Tensor], bool]) -> bool:
@@ -263,12 +263,12 @@ def as_team(
     """Return a team made of the given policies.
 
     Args:
-        policies: As in :func:`~graphsnd.evaluate`. A team is returned as it is.
-        agents: As in :func:`~graphsnd.evaluate`, for stacked modules; elsewhere it must agree with the policies.
+        policies: Policies, as in :func:`~graphsnd.evaluate`. A team is returned unchanged.
+        agents: Number of agents, for stacked modules; otherwise it must agree with the policies.
         squashed: Passed to :func:`~graphsnd.from_distribution`; a team has settled this already.
-        whole: As in :func:`~graphsnd.evaluate`, for a list of policies.
-        feature_dims: As in :func:`~graphsnd.evaluate`, for a list of policies.
-        outputs: As in :func:`~graphsnd.evaluate`.
+        whole: Give each policy of a list the observations unchanged, see :func:`~graphsnd.evaluate`.
+        feature_dims: Trailing dimensions of one observation, for a list of policies.
+        outputs: Names of several outputs, see :func:`~graphsnd.evaluate`.
 
     Raises:
         InputError: For an empty list, for something that holds no policies, and for another number of ``agents``.

@@ -1,4 +1,4 @@
-"""One network that all agents share, and that is told which agent it acts for."""
+"""One network that all agents share, and that reads for which agent it acts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Columns = slice | Sequence[int] | int
 
 
 class SharedTeam(PoliciesTeam):
-    """``n`` agents that are one network: see :meth:`graphsnd.Team.shared`, whose arguments it takes.
+    """``n`` agents that share one network: see :meth:`graphsnd.Team.shared`, which takes the same arguments.
 
-    All (observation, agent) pairs that are asked for are one batch, in parts where memory demands it.
+    All requested (observation, agent) pairs are one batch, or several if memory demands it.
 
     Attributes:
         identity: Identity that the network reads for each agent, ``[agents, k]`` or ``[agents]``.
@@ -50,7 +50,7 @@ class SharedTeam(PoliciesTeam):
         self.identity, self.columns, self.argument = identity, columns, argument
 
     def alike(self) -> str:
-        """Return that agents are told the same; nothing where they are told different things."""
+        """Return a message if all identities are equal, else an empty text."""
         different = bool((self.identity != self.identity[0]).any())
         return "" if different else "are told the same, so they act alike on the same observation."
 
@@ -93,13 +93,13 @@ class SharedTeam(PoliciesTeam):
         return map_tensors(lambda fields, _: torch.cat(fields).unflatten(0, (rows, each)), answers, skip=1)
 
     def _ask(self, observations: Tensor, agents: Tensor, asking: Callable[..., Any] = ask) -> Behavior:
-        """Return the answers for all pairs of an observation and an agent, in the place of the agents."""
+        """Return the answers to all pairs of an observation and an agent, along the agents axis."""
         answer = asking(_Told(self, agents), observations, "the shared network")
         return self._read(answer, (len(observations) * agents.shape[1],), validate=False)
 
 
 class _Told(nn.Module):
-    """The network, as a policy of observations alone: of each it answers a row for each of ``agents``."""
+    """The network as a policy of observations alone, which returns a row for each observation and agent."""
 
     def __init__(self, team: SharedTeam, agents: Tensor) -> None:
         super().__init__()

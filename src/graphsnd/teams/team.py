@@ -231,18 +231,17 @@ class Team(Named, ABC):
         squashed: bool = True,
         outputs: str | Sequence[str] | None = None,
     ) -> Team:
-        """Return the team of agents that share one network, which is told for which agent it acts.
+        """Return the team of agents that share one network, which reads for which agent it acts.
 
-        Every observation is shown to the network once for each agent, each time with that agent's identity. All of
-        them, or those that a design asks for, are one batch.
+        Every observation is shown to the network once for each agent, each time with that agent's identity, in one
+        batch.
 
         Args:
-            policy: Answers for one agent, as a policy of a list does in :func:`~graphsnd.evaluate`.
-            agents: Their number, or a list of their names.
-            columns: Where in an observation the network reads the identity: a slice, a list or one integer. What
-                observations hold there is replaced.
-            argument: Instead of columns, the name of the parameter of ``policy`` that takes the identities of all rows,
-                ``[rows, k]``.
+            policy: Network or function that answers for one agent, as a policy in :func:`~graphsnd.evaluate`.
+            agents: Number of agents, or a list of their names.
+            columns: Features of an observation that hold the identity: a slice, a list or one integer. They are
+                replaced.
+            argument: Parameter of ``policy`` that takes the identities of all rows, ``[rows, k]``, instead of columns.
             identity: Identity of each agent, ``[agents, k]``, such as capabilities or an embedding, which
                 gradients reach; or ``[agents]``, such as ``torch.arange(agents)`` for a network with its own embedding.
                 One-hot vectors when None.

@@ -1,4 +1,4 @@
-"""Callbacks: the diversity of any experiment, what controllers did, and the loss that keeps actions in their range."""
+"""Callbacks that log diversity and controllers in any experiment, and a loss that keeps actions in their range."""
 
 from __future__ import annotations
 
@@ -42,40 +42,42 @@ class _Callback(Callback):  # type: ignore[misc]
 class DiversityCallback(_Callback):
     """Log the diversity of every group of agents, in any BenchMARL experiment, and what controllers did.
 
-    All agents of a group are put on the same observations, those of all agents in the batch just collected
-    (:func:`~graphsnd.integrations.benchmarl.evaluation.evaluate_group`), with the policies that collected it, without
-    exploration. Under ``diversity/<group>/``: ``snd_of_actions``; ``snd_of_actions_low`` and ``snd_of_actions_high``,
-    its 95% interval over observations, by environments, or episodes of the only one. Where several groups have pairs,
-    ``diversity/total/snd_of_actions`` is the mean over the pairs within groups. Stochastic policies are compared by
-    2-Wasserstein distance (continuous) or total variation (discrete), deterministic ones by the distance of their
-    actions. Q-learners are compared by their greedy actions: the share of observations on which two agents choose
-    differently.
+    All agents of a group answer the same observations, those of all agents in the batch just collected
+    (:func:`~graphsnd.integrations.benchmarl.evaluation.evaluate_group`), by the policies that collected it, without
+    exploration. Logged under ``diversity/<group>/`` are ``snd_of_actions`` and its 95% interval over observations,
+    ``snd_of_actions_low`` and ``snd_of_actions_high``, clustered by environment, or by episode if there is one
+    environment. If several groups have pairs, ``diversity/total/snd_of_actions`` is the mean over the pairs within
+    groups. Stochastic policies are compared by 2-Wasserstein distance (continuous) or total variation (discrete),
+    deterministic ones by the distance of their actions. Q-learners are compared by their greedy actions: the share of
+    observations on which two agents choose differently.
 
-    A group of one agent, and agents that share all parameters, have SND 0; the latter unless ``columns`` says where
-    they are told apart. Where a policy cannot be evaluated like
-    this, a warning says so once, and training goes on.
+    A group of one agent has SND 0. So have agents that share all parameters, unless ``columns`` says where they read
+    their identity. If a policy cannot be evaluated like this, a warning says so once, and training continues.
 
-    For a group with a ``DiCoModel`` it also logs, in every iteration: ``audit``
-    (SND over all pairs of the scaled policies on the batch just collected, before training, in the quantity that is
-    controlled: compare this one with the target, not ``snd_of_actions``, which is measured after a tanh), ``reward``
-    (mean over the batch), ``estimate``
-    (of the unscaled deviations, after training), ``scale`` (mean over training forwards), ``applied`` (their product,
-    which equals the target for any constant estimate, right or wrong), ``forwards``, and the share of them that were
-    ``saturated`` (the bounds clipped the scale), ``empty`` (a draw without pairs, so that all were measured) and
-    ``invalid`` (not finite, left out). There is no estimate where nothing is measured. A model that seeks its level
-    sees the mean reward of every batch here; ``level`` is the one that the batch was collected at, and ``clear`` is 1
-    where rewards differ between levels by more than noise.
+    For a group with a ``DiCoModel`` it also logs, in every iteration:
+
+    - ``audit``: SND over all pairs of the scaled policies on the batch just collected, before training, in the quantity
+      that is controlled. Compare it with the target, not ``snd_of_actions``, which is measured after a tanh.
+    - ``reward``: mean over the batch.
+    - ``estimate``: smoothed diversity of the unscaled deviations, after training; absent if nothing is measured.
+    - ``scale``: mean over training forwards.
+    - ``applied``: their product, which equals the target for any constant estimate, right or wrong.
+    - ``forwards``: number of training forwards.
+    - ``saturated``, ``empty``, ``invalid``: share of them in which the bounds clipped the scale, in which a draw had no
+      pairs, so that all were measured, and in which the measurement was not finite, and was ignored.
+    - ``level``, ``clear``: for a model that seeks its level, which sees the mean reward of every batch here. The level
+      at which the batch was collected, and 1 if rewards differ between levels by more than noise.
 
     Args:
         every: Iterations from one measurement to the next.
         observations: Largest number of observations to measure on; recurrent policies see at least one whole sequence.
-        positions: Number of features, the first of an observation, that are the agent's position; for ``knn:3`` and
-            ``radius:0.5``, whose pairs are then those of each frame.
+        positions: Number of features at the start of an observation that are the agent's position; for ``knn:3`` and
+            ``radius:0.5``, which then choose the pairs of each frame.
         squashed: Whether actions are compared after the final tanh, as environments receive them, or before it.
         columns: Features in which observations tell a shared network for which agent it acts, ``slice(-3, None)``; see
             :func:`~graphsnd.integrations.benchmarl.evaluation.evaluate_group`.
-        **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on. Where a design
-            defines the measure, as ``knn:3`` does, it is called ``graph_snd_of_actions``.
+        **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on. If a design
+            defines the measure, as ``knn:3`` does, the number is called ``graph_snd_of_actions``.
 
     Example:
         >>> callback = DiversityCallback(design="bernoulli:0.1", every=10)  # Experiment(..., callbacks=[callback])
@@ -101,7 +103,7 @@ class DiversityCallback(_Callback):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The same numbers, a dictionary for each iteration and group, with ``step`` and ``group``."""
+        """The logged numbers, a dictionary for each iteration and group, with ``step`` and ``group``."""
         return self.probe.rows
 
     def on_batch_collected(self, batch: TensorDictBase) -> None:
@@ -175,12 +177,14 @@ class ActionSpaceLoss(_Callback):
 
     .. math:: L = \frac1B \sum_{b} \max_i \lVert \mathrm{loc}_{b,i} - \mathrm{clamp}(\mathrm{loc}_{b,i}) \rVert^2
 
-    The final tanh hides what lies beyond the range, so diversity there never reaches the environment. The loss is
-    computed with the scale as it stands after the training forward; the reference measures again for it, at the price
-    of a second measurement for a change of ``tau`` times the drift of one step.
+    The final tanh hides what lies beyond the range, so diversity there never reaches the environment. The loss uses the
+    scale of the training forward. The reference code measures again for it, which changes the estimate by ``tau`` times
+    the drift of one step.
+
+    Only for continuous actions: discrete ones have no range.
 
     Args:
-        lr: Learning rate of its own Adam. Actions have to be continuous: discrete ones have no range.
+        lr: Learning rate of the Adam of this loss.
 
     Example:
         >>> loss = ActionSpaceLoss(lr=1e-4)  # Experiment(model_config=DiCoModelConfig(0.1), callbacks=[loss], ...)

@@ -1,4 +1,4 @@
-"""What every agent of a BenchMARL group would do on the same observations, in training or from a checkpoint."""
+"""The behaviour of all agents of a BenchMARL group on the same observations, in training or from a checkpoint."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from graphsnd.teams.team import Team, device_of
 
 
 def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) -> tuple[TensorDictBase, Tensor]:
-    """Return evenly spaced frames of a collected batch, and the environment, or episode of the only one, of each.
+    """Return evenly spaced frames of a batch, and the environment of each, or its episode in a single environment.
 
     Args:
-        batch: Batch size ``[environments, time]``, or ``[time]``.
+        batch: Collected batch, of batch size ``[environments, time]`` or ``[time]``.
         most: Number of frames to return.
-        sequences: Return whole sequences ``[k, time]``, at least one, where policies have a memory.
+        sequences: Return whole sequences ``[k, time]``, at least one, for policies with a memory.
 
     Returns:
         Frames ``[frames]`` or ``[k, time]``, and integers of that shape.
@@ -55,16 +55,16 @@ def evaluate_group(
     :math:`f_i(O)[k]`, its own network with its own parameters in that seat. Without communication this is the agent's
     answer to the observation :math:`O_k`. With it (a GNN), the other seats hold what they hold in the frame.
 
-    BenchMARL runs agent i in seat i only, so agents are seated in turn: the frame is rolled by s seats, for each s, and
-    the answer of agent i is then the one for seat i + s. That needs networks to which seats are interchangeable, as
-    they are to all of BenchMARL's. Where BenchMARL's models share their parameters, the answer of a seat is that of all
-    agents, and is computed once: differences are then exactly 0, not rounding.
+    BenchMARL runs agent i in seat i only, so the frame is rolled by s seats, for each s, and the answer of agent i is
+    then the one for seat i + s. Networks must treat all seats alike, as all of BenchMARL's do. If BenchMARL's models
+    share their parameters, the answer of a seat is computed once for all agents: differences are then exactly 0, not
+    rounding.
 
     Recurrent policies see whole sequences, each agent with a memory of its own that is empty at the start.
 
     Args:
-        policy: Policy of ``algorithm.get_policy_for_loss(group)``, so without exploration.
-        frames: Batch size ``[frames]``, or ``[sequences, time]``, as collected.
+        policy: Policy of ``algorithm.get_policy_for_loss(group)``, which has no exploration.
+        frames: Collected frames, of batch size ``[frames]`` or ``[sequences, time]``.
         group: Name of the group.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         columns: Features in which observations tell a shared network for which agent it acts, as in
@@ -72,11 +72,11 @@ def evaluate_group(
             every seat.
 
     Returns:
-        Batch shape ``[agents, *frames.batch_size]``: seats, then frames. For Q-learners the greedy action, as a
-        categorical that is certain of it.
+        Behaviour of batch shape ``[agents, *frames.batch_size]``: seats, then frames. For Q-learners a categorical that
+        is certain of the greedy action.
 
     Raises:
-        InputError: For centralised policies, what has no distance, and where the policy raises an error of its own.
+        InputError: For centralised policies, outputs without a distance, and errors that the policy raises.
     """
     models = [module for module in policy.modules() if isinstance(module, Model)]
     if any(model.centralised for model in models):
@@ -116,7 +116,8 @@ class GroupTeam(KeyedTeam):
         group: Name of the group.
         agents: Number of agents in it.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
-        feature_dims: As in :class:`~graphsnd.integrations.torchrl.ActorTeam`, where the policy reads several keys.
+        feature_dims: Trailing dimensions of one observation, by key if the policy reads several; see
+            :class:`~graphsnd.integrations.torchrl.ActorTeam`.
     """
 
     proportional, whole = False, True
@@ -185,13 +186,12 @@ def load_teams(
     is written to the experiment's folder.
 
     Args:
-        checkpoint: ``<experiment>/checkpoints/checkpoint_<frames>.pt``.
+        checkpoint: File ``<experiment>/checkpoints/checkpoint_<frames>.pt``.
         device: Device of the policies.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
 
     Returns:
-        Teams by the name of their group. Those of recurrent and of graph networks answer to joint observations, see
-        :class:`GroupTeam`.
+        Teams by group. Recurrent and graph networks answer to joint observations, see :class:`GroupTeam`.
 
     Raises:
         InputError: For policies that read a state of all agents.

@@ -46,12 +46,12 @@ class Deviating(nn.Module):
         agents: Number of agents.
         inputs: Features of an observation.
         outputs: Features of the shared network's output.
-        controlled: Number of them, from the first on, that deviate.
-        hidden: Sizes of the hidden layers, of both networks.
+        controlled: Number of outputs that deviate, the first ones.
+        hidden: Sizes of the hidden layers of both networks.
         activation: ``"tanh"`` or ``"relu"``.
         box: Middle and half width of the actions' range, ``[2, controlled]``; None for no squashing.
         discrete: Whether outputs are logits.
-        generator: Draws the weights, uniform in ±1/sqrt(fan in) as ``torch.nn.Linear`` does.
+        generator: Generator of the weights, uniform in ±1/sqrt(fan in) as in ``torch.nn.Linear``.
 
     Example:
         >>> network = Deviating(3, 5, 4, 2, (8,), generator=torch.Generator().manual_seed(0))
@@ -129,22 +129,22 @@ class Deviating(nn.Module):
 class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
     """Configuration of a ``DiCoModel``.
 
-    Where an experiment has no ``critic_model_config`` of its own, its critics are plain MLPs with the same layers.
+    If an experiment has no ``critic_model_config``, its critics are plain MLPs with the same layers.
 
     Args:
-        target: The diversity to hold: SND of the agents' ``loc`` before the final tanh, or of their centred logits
-            or action values.
-            0 for agents that are all the same, None for no control, two numbers to look for the best level between
-            them (:class:`~graphsnd.control.Seek`), for which the experiment needs a ``DiversityCallback``.
-        design: ``complete``, or a cheaper one such as ``bernoulli:0.1`` or ``agents:8``, as
-            :func:`graphsnd.designs.parse` reads it.
+        target: Diversity to hold: SND of the agents' ``loc`` before the final tanh, or of their centred logits or
+            action values. 0 for agents that are all the same, None for no control, two numbers to look for the best
+            level between them (:class:`~graphsnd.control.Seek`), for which the experiment needs a
+            ``DiversityCallback``.
+        design: Pairs to measure, as :func:`graphsnd.designs.parse` reads them: ``complete``, or fewer, such as
+            ``bernoulli:0.1`` or ``agents:8``.
         tau: Weight of a new measurement in the estimate.
         differentiable: Whether gradients flow through the measurement into the scale, as in the original DiCo.
         num_cells: Sizes of the hidden layers.
         activation: ``"tanh"`` or ``"relu"``.
         squash_shared: Whether the shared mean passes a tanh into the actions' range, as in DiCo.
         observations: Largest number of observations of a minibatch to measure on, drawn at random; None for all.
-        positions: Number of features, the first of an observation, that are the agent's position; only for ``knn:3``.
+        positions: Number of features at the start of an observation that are the agent's position; only for ``knn:3``.
 
     Example:
         >>> str(DiCoModelConfig(target=0.1, design="bernoulli:0.1").make_controller().design)
@@ -195,13 +195,13 @@ class DiCoModel(Model):  # type: ignore[misc]
     the controller lies in buffers, so that checkpoints hold it, copies on other devices receive it, and TorchRL's
     functional losses write to the same place that rollouts read. Controllers that control nothing measure nothing.
 
-    Made by :class:`~graphsnd.integrations.benchmarl.DiCoModelConfig`.
+    :class:`~graphsnd.integrations.benchmarl.DiCoModelConfig` makes it.
 
     Attributes:
         network: :class:`~graphsnd.integrations.benchmarl.model.Deviating`.
-        controller_state: The controller's state, all of its numbers, float64.
+        controller_state: All numbers of the controller's state, float64.
         draws: Seed and number of measurements so far, float64; together they seed the next random pairs.
-        tally: Sums of :data:`COUNTED` over training forwards since it was last set to 0.
+        tally: Sums of :data:`COUNTED` over training forwards since the last reset.
 
     Example:
         >>> from torchrl.data import Bounded, Composite, Unbounded
@@ -259,7 +259,7 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     @property
     def scale(self) -> Tensor:
-        """The factor on deviations as it stands, ``[]``."""
+        """The present scale of deviations, ``[]``."""
         return self.controller.scale(self.state)
 
     @property
@@ -275,8 +275,8 @@ class DiCoModel(Model):  # type: ignore[misc]
         shared, so this is their 2-Wasserstein distance; for discrete actions it is Aitchison's. One agent gives 0.
 
         Args:
-            observations: Shape ``[..., agents, inputs]``, of a batch.
-            most: Frames to use.
+            observations: Observations of a batch, ``[..., agents, inputs]``.
+            most: Largest number of frames to use.
         """
         if self.n_agents == 1:
             return torch.zeros_like(self.scale)
@@ -288,7 +288,7 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     @torch.no_grad()
     def observe(self, reward: Tensor) -> dict[str, float]:
-        """Let a controller that seeks a level see the reward of a batch; return what it did, nothing for another one.
+        """Show the reward of a batch to a controller that seeks a level, and return its level; ignored by others.
 
         Args:
             reward: Mean reward of the batch, which was collected at the present level.
@@ -363,7 +363,7 @@ class DiCoModel(Model):  # type: ignore[misc]
         return rows, frames[(chosen // self.n_agents).to(frames.device), :, : self.positions]
 
     def _generator(self) -> torch.Generator:
-        """Return another generator for every measurement, a function of what checkpoints hold."""
+        """Return the generator of the next measurement, which follows from what checkpoints hold."""
         words = [int(word) for word in self.draws.tolist()]
         return torch.Generator().manual_seed(int(np.random.SeedSequence(words).generate_state(1)[0]))
 

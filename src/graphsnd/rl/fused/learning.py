@@ -42,9 +42,9 @@ def largest_overflow(common: Tensor, deviations: Tensor, scales: Tensor) -> tupl
     """Return the largest squared distance of a mean from [-1, 1] in each sample, and the agent it belongs to.
 
     Args:
-        common: As for :func:`clipped_losses`.
-        deviations: As there.
-        scales: As there.
+        common: Outputs of the shared network, ``[runs, agents, samples, 2 * actions]``, float32.
+        deviations: ``[runs, agents, samples, actions]``.
+        scales: ``[runs, agents]``.
 
     Returns:
         Float32 and int64, each ``[runs, samples]``.

@@ -59,7 +59,7 @@ def push(x: Tensor, y: Tensor, distance: Tensor, touching: float) -> tuple[Tenso
 
     Args:
         x: First component of :math:`\delta`, this disc's centre minus the other's.
-        y: Its second component.
+        y: Second component of :math:`\delta`.
         distance: Norm of :math:`\delta`.
         touching: Distance between the centres of discs that touch, :math:`d_{\min}`.
 
