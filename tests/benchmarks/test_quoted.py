@@ -46,6 +46,9 @@ def speed() -> Iterator[Line]:
             size, share = f"{found['n']:,}", f"{found['fraction_of_limit']:.0%}"
             line = row(name, size, f"{found['observations']:,}", loop, cdist, f"**{exact}**", *others, share)
             yield "docs/benchmarks.md", line
+            if file == CPU and found["n"] >= 100:
+                peers = (time(found["contestants"][key]) for key in ("keops", "cdist", "cdist_exact", "compiled"))
+                yield "docs/benchmarks.md", row(size, f"{found['observations']:,}", f"**{exact}**", *peers)
             if found["n"] in {CPU: (100, 500), GPU: (500, 10_000)}[file]:
                 yield (
                     "README.md",
@@ -72,6 +75,11 @@ def calls() -> Iterator[Line]:
         exact = f"{1e3 * one['contestants']['snd']['median_s']:.3g} ms"
         graphs = (f"{over[name]:.2f}" for name in ("kept_graph", "new_graph"))
         yield "docs/benchmarks.md", row(f"{one['n']:,}", exact, *graphs)
+    for one in load("calls/cpu")["sampled"]:
+        over = one["over_snd"]
+        exact = f"{1e3 * one['contestants']['snd']['median_s']:.3g} ms"
+        calls = ("kept_graph_queued", "new_graph_queued", "measure", "bernoulli:0.1")
+        yield "docs/benchmarks.md", row(f"{one['n']:,}", one["features"], exact, *(f"{over[name]:.2f}" for name in calls))
 
 
 def queues() -> Iterator[Line]:
@@ -146,8 +154,13 @@ def sentences() -> Iterator[Line]:
     yield page, f"With the gradient 4 features take {four:.2f} ms and 32 take {many:.1f} ms."
     repeated = (1e3 * gpu[case, n, 4]["repeated"]["median_s"] for case in ("wasserstein", gradient) for n in (50, 500))
     yield page, "{:.3f} ms with 50 agents and {:.2f} with 500, with the gradient {:.2f} and {:.2f}".format(*repeated)
-    wide = 1e3 * cpu["wasserstein", 500, 128]["queued"]["median_s"]
-    yield page, f"| 128 features | {wide:.0f} ms, where `cdist` takes"
+    ms = {(case, many): 1e3 * one["queued"]["median_s"] for (case, n, many), one in cpu.items() if n == 500}
+    for many, digits in ((4, 1), (32, 0)):
+        forward, both = ms["wasserstein", many], ms[gradient, many]
+        yield page, f"| {many} features | {forward:.{digits}f} ms, with the gradient {both:.0f} ms |"
+        yield "docs/kernels.md", f"{both / forward:.1f} times "
+    other = 1e3 * cpu["wasserstein", 500, 128]["cdist"]["median_s"]
+    yield page, f"| 128 features | {ms['wasserstein', 128]:.0f} ms, where `cdist` takes {other:.0f} ms |"
     shares = load("share/cpu-1-thread"), load("share/h200")
     for at, n, words in (
         (0, 500, "reaches {:.0%} of the core's arithmetic limit with 4 features and {:.0%} with 128."),
