@@ -12,6 +12,7 @@ from scipy import integrate, stats
 from scipy.optimize import linear_sum_assignment
 
 import graphsnd as gs
+from graphsnd.kernels.threads import limit_threads
 
 M_DISTANCES = [gs.Wasserstein(), gs.Sliced(directions=3, seed=1), gs.Sliced(debias=True)]
 
@@ -155,11 +156,10 @@ def test_joint_with_samples() -> None:
 
 def test_threads_change_no_bit() -> None:
     behavior = gs.Samples(draw(300, 3, 6, 2).float())
-    before, values = torch.get_num_threads(), []
+    values = []
     for threads in (1, 2):
-        torch.set_num_threads(threads)
-        values.append([gs.pairwise(behavior, distance) for distance in M_DISTANCES])
-    torch.set_num_threads(before)
+        with limit_threads(threads):
+            values.append([gs.pairwise(behavior, distance) for distance in M_DISTANCES])
     assert all(torch.equal(one, two) for one, two in zip(*values, strict=True))
 
 

@@ -70,13 +70,6 @@ def test_bad_options_exit_with_2(words: tuple[str, ...], message: str, capsys: p
     assert message in capsys.readouterr().err
 
 
-def test_help_lists_every_question(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    text = capsys.readouterr().out
-    assert all(f"  {name} " in text for name in NAMES)
-
-
 def test_lists_of_rows_are_tables_of_their_times_and_numbers() -> None:
     part = {"median_s": 0.002, "share_timed": 0.5}
     row = {"n": 12_000, "share": 0.12345, "contestants": {"snd": part}, "over_snd": {"cdist": 2.0}, "name": "knn:5"}

@@ -79,7 +79,10 @@ def calls() -> Iterator[Line]:
         over = one["over_snd"]
         exact = f"{1e3 * one['contestants']['snd']['median_s']:.3g} ms"
         calls = ("kept_graph_queued", "new_graph_queued", "measure", "bernoulli:0.1")
-        yield "docs/benchmarks.md", row(f"{one['n']:,}", one["features"], exact, *(f"{over[name]:.2f}" for name in calls))
+        yield (
+            "docs/benchmarks.md",
+            row(f"{one['n']:,}", one["features"], exact, *(f"{over[name]:.2f}" for name in calls)),
+        )
 
 
 def queues() -> Iterator[Line]:

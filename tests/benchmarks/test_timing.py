@@ -7,16 +7,15 @@ import pytest
 import torch
 
 from benchmarks.timing import Clock, Contestant, race, take_turns
+from graphsnd.kernels.threads import limit_threads
 
 CLOCK = Clock(torch.device("cpu"))
 
 
 @pytest.fixture(autouse=True)
 def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
+    with limit_threads(2):
+        yield
 
 
 def test_calls_take_turns_backwards_in_every_other_round() -> None:
@@ -38,6 +37,6 @@ def test_short_calls_are_repeated_and_parts_scaled_up() -> None:
 
 
 def test_with_one_thread_waiting_does_not_count_but_on_the_wall() -> None:
-    torch.set_num_threads(1)
-    assert CLOCK.seconds(lambda: time.sleep(0.05)) < 0.04
-    assert Clock(CLOCK.device, wall=True).seconds(lambda: time.sleep(0.05)) > 0.04
+    with limit_threads(1):
+        assert CLOCK.seconds(lambda: time.sleep(0.05)) < 0.04
+        assert Clock(CLOCK.device, wall=True).seconds(lambda: time.sleep(0.05)) > 0.04

@@ -277,16 +277,6 @@ def test_calibrated_where_the_plain_formula_is_several_times_too_large() -> None
     assert 0.90 < covered.mean() < 0.99
 
 
-def test_effects_are_found() -> None:
-    graph = gs.graphs.random_regular(200, 12, seed=0)
-    rng = np.random.default_rng(0)
-    effects = torch.from_numpy(rng.normal(size=200))
-    noise = torch.from_numpy(0.1 * rng.normal(size=graph.m))
-    split = fit_effects(10 + effects[graph.edges].sum(1) + noise, graph)
-    assert float((split.effects - (effects - effects.mean())).abs().max()) < 0.2
-    assert split.residual_variance == pytest.approx(0.01, rel=0.15)
-
-
 def test_offset_does_not_drown_the_spread() -> None:
     graph = gs.graphs.random_regular(50, 6, seed=0)
     values = torch.rand(graph.m, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

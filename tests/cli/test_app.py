@@ -59,6 +59,7 @@ WRONG = {
     "measure nosuch.npz": "Expected `FILE` to exist, got no file 'nosuch.npz'.",
     "advise --agents 1 --observations 9": "Expected `--agents` to be an integer, at least 2 agents",
     "advise --agents 9 --observations 9 --device tpu": "Expected `--device` to be one of cpu, cuda, got 'tpu'.",
+    "advise --agents 9 --observations 9 --goal most": "Expected `--goal` to be",
     "demo --agents 3": "Expected `--agents` to be at least 8, got 3. Four roles need a few agents each.",
 }
 

@@ -21,10 +21,3 @@ def test_a_small_demo_writes_its_page_and_a_team_that_measure_reads(run: Any, tm
     measured = json.loads(run(*command, "--json").stdout)
     snd = gs.snd(example_team(16).behavior)
     assert measured["interval"][0] <= snd <= measured["interval"][1]
-
-
-def test_too_few_agents(run: Any, tmp_path: Path) -> None:
-    result = run("demo", "--agents", 3, "--out", tmp_path / "demo")
-    assert result.exit_code == 2
-    assert "`--agents` to be at least 8" in result.stderr
-    assert not (tmp_path / "demo").exists()

@@ -12,6 +12,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd.estimation.accumulator import SndAccumulator
+from tests.estimation.teams import policies
 
 TEAM, WIDE = gs.Deterministic(torch.rand(2, 4, 2)), gs.Deterministic(torch.rand(2, 3, 4, 2))
 SAMPLES = gs.Samples(torch.randn(3, 5, 4, 1, generator=torch.Generator().manual_seed(0)))
@@ -36,7 +37,7 @@ def merged(make: Callable[[Any], SndAccumulator]) -> Callable[[Any], Any]:
 # One argument, the callable that is given it, and values that it refuses.
 VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
     ("design", lambda design: gs.measure(TEAM, design=design), [
-        5, "energy:2", EMPTY, "bernoulli:1e-9", gs.graphs.complete(3), gs.graphs.complete(5),
+        5, "star", EMPTY, "bernoulli:1e-9", gs.graphs.complete(3), gs.graphs.complete(5),
         gs.graphs.knn(torch.rand(7, 4, 2), 2), gs.graphs.knn(torch.rand(2, 5, 2), 2),
     ]),
     ("observations", lambda second: gs.measure(TEAM, second), [
@@ -45,6 +46,11 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
     ("positions", lambda positions: gs.measure(TEAM, design="knn:2", positions=positions), [
         None, torch.rand(7, 4, 2), torch.rand(3, 2),
     ]),
+    ("tol", lambda tol: gs.measure(TEAM, tol=tol), [0.0]),
+    ("rel_tol", lambda rel_tol: gs.measure(TEAM, rel_tol=rel_tol), [-1.0, math.nan]),
+    ("d_max", lambda d_max: gs.measure(TEAM, d_max=d_max), [-1.0, math.inf]),
+    ("observations", lambda seen: gs.measure(policies(), seen), [None]),
+    ("team", lambda n: gs.measure(policies(n), torch.zeros(4, 3, dtype=torch.float64)), [1]),
     ("confidence", lambda confidence: gs.measure(TEAM, confidence=confidence), [0.0, 1.0, -0.5, 95, math.nan]),
     ("distance", lambda design: gs.measure(SAMPLES, design=design, distance="sliced-debiased"), [
         "uniform:2", "agents:2",
@@ -53,7 +59,7 @@ VALUES: list[tuple[str, Callable[[Any], Any], list[Any]]] = [
                                            design=design), ["uniform:2", "agents:2"]),
     ("distance", SndAccumulator(5, graph=gs.graphs.uniform(5, 2), distance=gs.Sliced(debias=True)).update, [SAMPLES]),
     ("clusters", lambda clusters: gs.measure(STEPS, clusters=clusters), [
-        ["a", "b"] * 20, [0.5, 1.0] * 20, np.array(["a", "b"] * 20), torch.rand(40), range(39),
+        ["a", "b"] * 20, [0.5, 1.0] * 20, np.array(["a", "b"] * 20), torch.rand(40), range(39), torch.zeros(3),
     ]),
     ("agents", SndAccumulator, [1, "4"]),
     ("clusters", lambda clusters: SndAccumulator(3, clusters=clusters), [[0, 1]]),

@@ -22,6 +22,7 @@ from graphsnd.graphs import (
 )
 from graphsnd.graphs.graph import Sampling
 from graphsnd.graphs.random import integers, marked_pairs, rank, unrank
+from graphsnd.kernels.threads import limit_threads
 
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 DESIGNS = [
@@ -80,14 +81,9 @@ def test_graphs_do_not_depend_on_the_number_of_threads():
         lambda: uniform(3000, 90_000),
         lambda: random_regular(3000, 60),
     ]
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        one = [draw().edges for draw in draws]
-        torch.set_num_threads(2)
+    one = [draw().edges for draw in draws]
+    with limit_threads(2):
         two = [draw().edges for draw in draws]
-    finally:
-        torch.set_num_threads(threads)
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
 
 

@@ -105,19 +105,13 @@ def of_benchmarl() -> tuple[dict[str, Any], float]:
     pytest.importorskip("benchmarl")
     from benchmarl.models import MlpConfig
     from tensordict import TensorDict
-    from torchrl.data import Composite, Unbounded
     from torchrl.modules import OneHotCategorical, ProbabilisticActor
 
-    def group(name: str, size: int) -> Any:
-        return Composite({"agents": Composite({name: Unbounded((AGENTS, size))}, shape=(AGENTS,))})
+    from tests.integrations.benchmarl.conftest import specs
 
     torch.manual_seed(0)
     config = MlpConfig(num_cells=[8], layer_class=nn.Linear, activation_class=nn.Tanh)
-    model = config.get_model(
-        input_spec=group("observation", FEATURES + AGENTS), output_spec=group("logits", ACTIONS),
-        action_spec=group("action", ACTIONS), agent_group="agents", input_has_agent_dim=True, n_agents=AGENTS,
-        centralised=False, share_params=True, device="cpu",
-    )  # fmt: skip
+    model = config.get_model(**specs(AGENTS, FEATURES + AGENTS, ACTIONS, discrete=True))
     keys = {"in_keys": {"logits": ("agents", "logits")}, "out_keys": [("agents", "action")]}
     policy = ProbabilisticActor(model, **keys, distribution_class=OneHotCategorical)
     b0, w0, b1, w1 = (each.detach().numpy() for _, each in sorted(model.mlp.params.flatten_keys(".").items()))

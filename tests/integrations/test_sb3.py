@@ -16,6 +16,12 @@ from graphsnd.integrations.pettingzoo import collect
 
 sb3 = pytest.importorskip("stable_baselines3")
 gymnasium = pytest.importorskip("gymnasium")
+contrib = pytest.importorskip("sb3_contrib")
+
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize, VecTransposeImage  # noqa: E402
+
+from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam  # noqa: E402
+
 REPLAY = {"buffer_size": 500, "learning_starts": 30, "batch_size": 16}
 ROLLOUT = {"n_steps": 32}
 pytestmark = pytest.mark.integration
@@ -89,8 +95,6 @@ def by_hand(algorithm: str, models: dict[str, Any], rows: Tensor) -> float:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_trained_population_has_the_number_of_a_loop(algorithm: str, tmp_path: Path) -> None:
-    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
-
     models = population(algorithm)
     callback = DiversityCallback(models, every=32)
     for model in models.values():
@@ -129,12 +133,10 @@ class Counted(gymnasium.Env):
 
 @pytest.mark.parametrize("algorithm", ["A2C", "DQN"])
 def test_the_callback_knows_the_episodes_of_its_buffers(algorithm: str) -> None:
-    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
-
     options = {"n_steps": 12} if algorithm == "A2C" else {"buffer_size": 600, "train_freq": 12}
     models = []
     for seed in range(2):
-        env = sb3.common.vec_env.DummyVecEnv([lambda number=number: Counted(number) for number in range(3)])
+        env = DummyVecEnv([lambda number=number: Counted(number) for number in range(3)])
         models.append(getattr(sb3, algorithm)("MlpPolicy", env, learning_rate=0.0, seed=seed, device="cpu", **options))
     callback = DiversityCallback(models, every=1)
     for model in models:
@@ -162,10 +164,6 @@ def answer_in_training(model: Any, rows: Tensor) -> Any:
 @torch.no_grad()
 @pytest.mark.parametrize("algorithm", ["A2C", "TD3"])
 def test_each_model_normalises_by_its_own_statistics(algorithm: str) -> None:
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
-
-    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
-
     def far(factor: float) -> Any:
         box = gymnasium.spaces.Box(-np.inf, np.inf, (3,))
         made = gymnasium.make("Pendulum-v1")
@@ -208,8 +206,6 @@ def test_each_model_normalises_by_its_own_statistics(algorithm: str) -> None:
 
 
 def test_models_of_different_kinds_are_compared_by_their_actions() -> None:
-    from graphsnd.integrations.sb3 import ModelTeam
-
     models = {"ppo": population("A2C", 1)["m0"], "sac": population("SAC", 1)["m0"]}
     rows = torch.randn(30, 3)
     with pytest.raises(InputError, match="one family"):
@@ -222,8 +218,6 @@ def test_models_of_different_kinds_are_compared_by_their_actions() -> None:
 
 @torch.no_grad()
 def test_actions_of_a_range_that_is_not_symmetric() -> None:
-    from graphsnd.integrations.sb3 import ModelTeam
-
     class Still(gymnasium.Env):  # type: ignore[misc, name-defined]
         observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
         action_space = gymnasium.spaces.Box(np.float32([[-1], [-3]]), np.float32([[3], [7]]))
@@ -257,10 +251,6 @@ def test_actions_of_a_range_that_is_not_symmetric() -> None:
     ids=["discrete", "multi-discrete", "multi-binary"],
 )
 def test_masks_are_shown_with_the_observations(actions: Any, sizes: list[int]) -> None:
-    from sb3_contrib import MaskablePPO
-
-    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
-
     allowed = np.arange(sum(sizes)) != 1
 
     def by_softmax(rows: Any, masks: Any) -> float:
@@ -276,7 +266,7 @@ def test_masks_are_shown_with_the_observations(actions: Any, sizes: list[int]) -
         env = Scene(gymnasium.spaces.Box(-1.0, 1.0, (3,)))
         env.action_space, env.action_masks = actions, lambda: allowed
         options = {"n_steps": 8, "batch_size": 8, "learning_rate": 0.0, "seed": seed, "device": "cpu"}
-        models.append(MaskablePPO("MlpPolicy", env, **options))
+        models.append(contrib.MaskablePPO("MlpPolicy", env, **options))
         weight = models[-1].policy.action_net.weight
         weight.copy_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(seed)))
     rows = np.random.default_rng(0).uniform(-1, 1, (8, 3)).astype("f4")
@@ -352,8 +342,6 @@ def scenes(count: int) -> dict[str, Any]:
 @pytest.mark.parametrize("algorithm", ["A2C", "SAC", "TD3", "DQN"])
 @pytest.mark.parametrize("policy", ["CnnPolicy", "MultiInputPolicy"])
 def test_images_and_dicts_have_the_number_of_a_loop(policy: str, algorithm: str) -> None:
-    from graphsnd.integrations.sb3 import ModelTeam
-
     space = CAMERA if policy == "CnnPolicy" else scene()
     small = {"net_arch": [8], "features_extractor_kwargs": {"features_dim" if space is CAMERA else "cnn_output_dim": 8}}
     options = {"buffer_size": 20} if algorithm != "A2C" else {}
@@ -388,10 +376,6 @@ def test_images_and_dicts_have_the_number_of_a_loop(policy: str, algorithm: str)
 
 
 def test_the_callback_measures_on_buffers_of_dicts() -> None:
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize, VecTransposeImage
-
-    from graphsnd.integrations.sb3 import DiversityCallback
-
     models, small = [], {"net_arch": [8], "features_extractor_kwargs": {"cnn_output_dim": 8}}
     options = {"learning_rate": 0.0, "n_steps": 4, "device": "cpu"}
     for seed in range(2):
@@ -414,9 +398,6 @@ def test_the_callback_measures_on_buffers_of_dicts() -> None:
 
 @pytest.mark.parametrize("policy", ["MlpLstmPolicy", "MultiInputLstmPolicy"])
 def test_recurrent_models_roll_their_own_memory_along_shared_sequences(policy: str) -> None:
-    from graphsnd.integrations.sb3 import ModelTeam
-
-    contrib = pytest.importorskip("sb3_contrib")
     plain = policy == "MlpLstmPolicy"
     make = (lambda: gymnasium.make("Pendulum-v1")) if plain else (lambda: Scene(scene()))
     options = {"lstm_hidden_size": 6, "n_lstm_layers": 2, "net_arch": [8]}
@@ -473,8 +454,6 @@ def told(rows: Any, agent: int, agents: int = 2) -> Any:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_agents_that_share_a_model_have_the_number_of_a_loop(algorithm: str) -> None:
-    from graphsnd.integrations.sb3 import ModelTeam
-
     model, (answer, apart) = population(algorithm, 1)["m0"], BY_HAND[algorithm]
     rows = torch.randn(30, *model.observation_space.shape)
     team = ModelTeam.shared(model, ["scout", "guard"], columns=slice(-2, None))
@@ -490,10 +469,6 @@ def test_agents_that_share_a_model_have_the_number_of_a_loop(algorithm: str) -> 
 
 @torch.no_grad()
 def test_shared_models_read_who_they_are_in_one_of_several_arrays() -> None:
-    from sb3_contrib import MaskablePPO
-
-    from graphsnd.integrations.sb3 import ModelTeam
-
     given, space = scenes(12), scene()
     model = sb3.A2C("MultiInputPolicy", Scene(space), policy_kwargs={"net_arch": [8]}, seed=0, device="cpu")
     answers = [by_framework(model, {**given, "speed": told(given["speed"], agent).numpy()}) for agent in range(2)]
@@ -507,7 +482,7 @@ def test_shared_models_read_who_they_are_in_one_of_several_arrays() -> None:
 
     env = Scene(gymnasium.spaces.Box(-1.0, 1.0, (3,)), discrete=True)
     env.action_masks = lambda: np.ones(3, bool)  # type: ignore[attr-defined]
-    masked = MaskablePPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=0, device="cpu")
+    masked = contrib.MaskablePPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=0, device="cpu")
     rows, masks = torch.randn(12, 3), torch.tensor([[True, False, True], [True, True, True]] * 6)
     logits = [hidden(masked.policy, told(rows, agent).double()).masked_fill(~masks, -np.inf) for agent in range(2)]
     team = ModelTeam.shared(masked, 2, columns={"observation": slice(-2, None)})
@@ -520,8 +495,6 @@ def test_shared_models_read_who_they_are_in_one_of_several_arrays() -> None:
 
 @torch.no_grad()
 def test_shared_recurrent_models_roll_a_memory_for_each_agent() -> None:
-    from graphsnd.integrations.sb3 import ModelTeam
-
     (model,), sequences = recurrent(1), torch.randn(4, 6, 3)
     answers = []
     for agent in range(2):
@@ -540,10 +513,6 @@ def test_shared_recurrent_models_roll_a_memory_for_each_agent() -> None:
 
 
 def test_the_callback_tells_apart_agents_that_share_a_model() -> None:
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
-
-    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
-
     class Seat(Counted):
         """One of two agents of a game, which end together."""
 
@@ -575,14 +544,7 @@ def test_the_callback_tells_apart_agents_that_share_a_model() -> None:
 
 
 def recurrent(count: int) -> list[Any]:
-    make = pytest.importorskip("sb3_contrib").RecurrentPPO
-    return [make("MlpLstmPolicy", "Pendulum-v1", seed=seed, device="cpu") for seed in range(count)]
-
-
-def team_of(models: Any, **options: Any) -> Any:
-    from graphsnd.integrations.sb3 import ModelTeam
-
-    return ModelTeam(models, **options)
+    return [contrib.RecurrentPPO("MlpLstmPolicy", "Pendulum-v1", seed=seed, device="cpu") for seed in range(count)]
 
 
 def camera_model() -> Any:
@@ -590,33 +552,25 @@ def camera_model() -> Any:
 
 
 def shared_of(model: Any) -> Any:
-    from graphsnd.integrations.sb3 import ModelTeam
-
     return ModelTeam.shared(ModelTeam(model) if isinstance(model, list) else model, 3, columns=slice(-2, None))
-
-
-def callback_of(models: Any) -> Any:
-    from graphsnd.integrations.sb3 import DiversityCallback
-
-    return DiversityCallback(models)
 
 
 BAD = {
     "two that are shared": (lambda: shared_of(list(population("A2C", 2).values())), "policy"),
     "images that are shared": (lambda: shared_of(camera_model()), "policy"),
     "columns of nothing": (lambda: gs.measure(shared_of(population("A2C", 1)["m0"]), torch.zeros(5, 3)), "columns"),
-    "no model": (lambda: team_of({}), "policies"),
-    "spaces": (lambda: team_of([population("A2C", 1)["m0"], population("PPO", 1)["m0"]]), "models"),
-    "callback of a memory": (lambda: callback_of(recurrent(2)), "models"),
-    "memory of one": (lambda: team_of([*recurrent(1), population("A2C", 1)["m0"]]), "models"),
-    "no sequences": (lambda: gs.measure(team_of(recurrent(2)), torch.zeros(5, 3)), "observations"),
+    "no model": (lambda: ModelTeam({}), "policies"),
+    "spaces": (lambda: ModelTeam([population("A2C", 1)["m0"], population("PPO", 1)["m0"]]), "models"),
+    "callback of a memory": (lambda: DiversityCallback(recurrent(2)), "models"),
+    "memory of one": (lambda: ModelTeam([*recurrent(1), population("A2C", 1)["m0"]]), "models"),
+    "no sequences": (lambda: gs.measure(ModelTeam(recurrent(2)), torch.zeros(5, 3)), "observations"),
     "fewer parts": (lambda: gs.measure(scene_team(), {"camera": scenes(3)["camera"]}), "observations"),
     "no whole numbers": (lambda: gs.measure(scene_team(), {**scenes(3), "camera": scenes(3)["camera"] / 255}), None),
 }
 
 
 def scene_team() -> Any:
-    return team_of([sb3.A2C("MultiInputPolicy", Scene(scene()), seed=seed, device="cpu") for seed in range(2)])
+    return ModelTeam([sb3.A2C("MultiInputPolicy", Scene(scene()), seed=seed, device="cpu") for seed in range(2)])
 
 
 @pytest.mark.parametrize("case", BAD)

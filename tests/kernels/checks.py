@@ -128,14 +128,9 @@ def check_scale(operation: str, shape: Shape, scale: float, norm: Norm, backend:
     check_agreement(operation, values, norm, backend, rtol=1e-5)
 
 
-def check_nan(operation: str, shape: Shape, norm: Norm, dtype: torch.dtype, backend: str, device: str) -> None:
-    """A NaN reaches every result that depends on it, and no other."""
-    values = draw(shape, norm, dtype, ties=False)
-    clean = values.clone()
-    values[0, 3, 0] = torch.nan
-    inputs = Inputs.draw(*shape[:2], "cpu")
-    expected = run(operation, clean.double(), norm, "reference")
-    touched = torch.zeros_like(expected, dtype=torch.bool)
+def results_of_agent_3(operation: str, results: torch.Tensor, inputs: Inputs) -> torch.Tensor:
+    """Return a mask of the results that depend on what the fourth agent does at the first observation."""
+    touched = torch.zeros_like(results, dtype=torch.bool)
     if operation == "pair_matrix":
         touched[3], touched[:, 3] = True, True
         touched.fill_diagonal_(False)
@@ -147,6 +142,17 @@ def check_nan(operation: str, shape: Shape, norm: Norm, dtype: torch.dtype, back
         touched[: inputs.starts[1]] = (inputs.ragged[: inputs.starts[1]] == 3).any(dim=-1)
     else:
         touched[0] = True
+    return touched
+
+
+def check_nan(operation: str, shape: Shape, norm: Norm, dtype: torch.dtype, backend: str, device: str) -> None:
+    """A NaN reaches every result that depends on it, and no other."""
+    values = draw(shape, norm, dtype, ties=False)
+    clean = values.clone()
+    values[0, 3, 0] = torch.nan
+    inputs = Inputs.draw(*shape[:2], "cpu")
+    expected = run(operation, clean.double(), norm, "reference")
+    touched = results_of_agent_3(operation, expected, inputs)
     for wanted in (False, True):
         sums = run(operation, values.to(device).requires_grad_(wanted), norm, backend).detach().cpu()
         assert sums[touched].isnan().all()

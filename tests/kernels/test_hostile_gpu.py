@@ -16,7 +16,7 @@ from torch import Tensor
 import graphsnd as gs
 from graphsnd.behavior.points import Norm
 from tests.kernels import checks
-from tests.kernels.checks import Inputs, Shape, each_operation
+from tests.kernels.checks import Shape, each_operation
 
 each_device = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 COMPILED = {"cpu": "cpu", "cuda": "gpu"}
@@ -51,18 +51,7 @@ def test_what_is_not_finite_stays_so(operation: str, poison: float, device: str)
     values = checks.draw((37, 20, 2), Norm.EUCLIDEAN, torch.float32, ties=False)
     values[0, 3, 0] = poison
     sums = checks.run(operation, values.to(device), Norm.EUCLIDEAN, COMPILED[device]).cpu()
-    inputs = Inputs.draw(37, 20, "cpu")
-    if operation == "pair_matrix":
-        sums = torch.cat([sums[3, :3], sums[3, 4:]])
-    elif operation == "edge_means":
-        sums = sums[(inputs.sparse == 3).any(dim=-1)]
-    elif operation == "observation_edges":
-        sums = sums[0][(inputs.own[0] == 3).any(dim=-1)]
-    elif operation == "ragged_edges":
-        sums = sums[: inputs.starts[1]][(inputs.ragged[: inputs.starts[1]] == 3).any(dim=-1)]
-    else:
-        sums = sums[:1]
-    assert not sums.isfinite().any()
+    assert not sums[checks.results_of_agent_3(operation, sums, checks.Inputs.draw(37, 20, "cpu"))].isfinite().any()
 
 
 def team(device: str, dtype: torch.dtype = torch.float32, shape: Shape = (40, 24, 3)) -> Tensor:

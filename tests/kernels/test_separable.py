@@ -7,6 +7,7 @@ import torch
 
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.kernels import reference, separable
+from graphsnd.kernels.threads import limit_threads
 
 CASES = [(Norm.HALF_L1, 1), (Norm.HALF_L1, 4), (Norm.EUCLIDEAN, 1)]
 each = pytest.mark.parametrize(("norm", "features"), CASES, ids=lambda v: getattr(v, "value", str(v)))
@@ -101,10 +102,6 @@ def test_a_hundred_thousand_agents(generator: torch.Generator) -> None:
 def test_threads_sort_as_one_does(generator: torch.Generator) -> None:
     values = torch.randn(40, 1000, 3, generator=generator, dtype=torch.float64)
     one = separable.pair_totals(Points(values, Norm.HALF_L1))
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
+    with limit_threads(3):
         several = separable.pair_totals(Points(values, Norm.HALF_L1))
-    finally:
-        torch.set_num_threads(before)
     torch.testing.assert_close(several, one, rtol=1e-13, atol=0)

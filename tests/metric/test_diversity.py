@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import graphsnd as gs
 from tests import oracles
-from tests.cases import CASES, DETERMINISTIC, GAUSSIAN, QUADRATURE, Case, each
+from tests.cases import CASES, DETERMINISTIC, QUADRATURE, Case, each
 
 seeds = st.integers(0, 2**31)
 
@@ -24,50 +24,6 @@ def test_gradcheck(case: Case) -> None:
     assert torch.autograd.gradcheck(lambda *p: gs.snd(case.build(*p), case.distance), parameters, atol=1e-6)
     weighted = lambda *p: gs.graph_snd(case.build(*p), graph, case.distance)  # noqa: E731
     assert torch.autograd.gradcheck(weighted, parameters, atol=1e-6)
-
-
-@st.composite
-def weighted_graphs(draw: st.DrawFn, largest: int = 7) -> gs.Graph:
-    n = draw(st.integers(2, largest))
-    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
-    kept = draw(st.lists(st.sampled_from(pairs), unique=True))
-    weights = draw(st.lists(st.floats(0, 1e6), min_size=len(kept), max_size=len(kept)))
-    edges = torch.tensor(kept, dtype=torch.int64).reshape(-1, 2)
-    return gs.Graph(n, edges, torch.tensor(weights, dtype=torch.float64))
-
-
-@given(weighted_graphs(), st.floats(1e-6, 1e6), seeds)
-def test_common_factor_of_the_weights_cancels(graph: gs.Graph, factor: float, seed: int) -> None:
-    behavior = DETERMINISTIC.behavior(agents=graph.n, seed=seed)
-    scaled = gs.Graph(graph.n, graph.edges, graph.weights * factor)
-    found, expected = gs.graph_snd(behavior, scaled), gs.graph_snd(behavior, graph)
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-300)
-
-
-@given(seeds, st.integers(2, 6), st.integers(2, 4), st.sampled_from(CASES))
-def test_duplicating_observations_changes_nothing(seed: int, agents: int, times: int, case: Case) -> None:
-    parameters = case.parameters(agents=agents, seed=seed)
-    again = [torch.cat([p] * times) for p in parameters]
-    graph = gs.graphs.bernoulli(agents, 0.7, seed=seed)
-    for measure in (gs.snd, lambda b, d: gs.graph_snd(b, graph, d)):
-        one = measure(case.build(*parameters), case.distance)
-        torch.testing.assert_close(measure(case.build(*again), case.distance), one, rtol=1e-12, atol=0)
-
-
-@given(seeds, st.integers(2, 6), st.sampled_from(CASES))
-def test_renaming_agents_changes_nothing(seed: int, agents: int, case: Case) -> None:
-    order = torch.from_numpy(np.random.default_rng(seed).permutation(agents))
-    parameters = case.parameters(agents=agents, seed=seed)
-    renamed = gs.snd(case.build(*(p[:, order] for p in parameters)), case.distance)
-    torch.testing.assert_close(renamed, gs.snd(case.build(*parameters), case.distance), rtol=1e-12, atol=0)
-
-
-@given(seeds, st.floats(1e-6, 1e6))
-def test_homogeneity(seed: int, factor: float) -> None:
-    for case in (GAUSSIAN, DETERMINISTIC):
-        parameters = case.parameters(seed=seed)
-        scaled = gs.snd(case.build(*(factor * p for p in parameters)))
-        torch.testing.assert_close(scaled, factor * gs.snd(case.build(*parameters)), rtol=1e-10, atol=0)
 
 
 def test_horvitz_thompson_equals_graph_snd_where_the_number_of_edges_is_fixed() -> None:

@@ -25,22 +25,29 @@ NASTY = "</script><img src=x onerror=alert(1)>\x1b&"
 class Outline(HTMLParser):
     """Collects what a page refers to, and whether its tags balance."""
 
-    VOID = frozenset({"meta", "img", "input", "source"})
+    VOID = frozenset({"meta", "img", "link", "input", "source"})
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
         self.sources: list[str] = []
         self.alts: list[str] = []
+        self.rows: list[tuple[str, str]] = []  # of tables, with the name of each
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in self.VOID:
             self.open.append(tag)
-        values = dict(attrs)
-        self.sources += [str(values[key]) for key in ("src", "href", "srcset") if key in values]
+        values = {key: value or "" for key, value in attrs}
+        kept = ((self.ids, "id"), (self.links, "href"), (self.sources, "src"), (self.sources, "srcset"))
+        for found, key in kept:
+            found += [values[key]] if key in values else []
         if tag == "img":
-            self.alts.append(values.get("alt") or "")
+            self.alts.append(values.get("alt", ""))
+        if tag == "tr" and "id" in values:
+            self.rows.append((values["id"], values["class"]))
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -67,8 +74,9 @@ def test_pages_show_what_the_estimate_kept(agents: int, design: str | None, pict
     assert outline.open == []
     assert len(outline.alts) == pictures
     assert all(outline.alts)
-    assert all(source.startswith("data:image/png;base64,") for source in outline.sources)
-    assert len(outline.sources) == 2 * pictures  # for light and for dark readers
+    sources = outline.sources + outline.links
+    assert all(source.startswith("data:image/png;base64,") for source in sources)
+    assert len(sources) == 2 * pictures  # for light and for dark readers
     assert page.count("<script") == 1
     assert NASTY not in page
     assert "\x1b" not in page

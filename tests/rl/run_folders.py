@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.rl import Task
 from graphsnd.rl.checkpoint import DESCRIPTION, load_checkpoint
 from graphsnd.rl.log import read_rows
 from graphsnd.teams.files import OBSERVATIONS, TENSORS
@@ -25,7 +24,7 @@ def differences(folder: Path, reference: Path) -> list[str]:
         return [f"files {sorted(files ^ expected)}"]
     try:
         found, wanted = load_checkpoint(folder, logged=True), load_checkpoint(reference)
-        rows = [_numbers(path, wanted.task) for path in (folder, reference)]
+        rows = [numbers(path) for path in (folder, reference)]
     except InputError as error:
         return [f"unreadable: {error}"]
     wrong = [name for name, part in wanted.tensors.items() if not torch.equal(part, found.tensors[name])]
@@ -43,6 +42,7 @@ def _read(folder: Path, name: Path) -> bytes:
     return (folder / name).read_bytes()
 
 
-def _numbers(folder: Path, task: Task) -> list[str]:
+def numbers(folder: Path) -> list[dict[str, Any]]:
+    """Return the rows of a log without the seconds."""
     rows = [dataclasses.asdict(row) for row in read_rows(folder)]
-    return [json.dumps({key: row[key] for key in row if not key.endswith("_seconds")}) for row in rows]
+    return [{key: row[key] for key in row if not key.endswith("_seconds")} for row in rows]

@@ -9,16 +9,10 @@ from torch import Tensor
 from graphsnd.control import ControlledPolicy
 from graphsnd.rl import Settings, Trainer
 from graphsnd.rl.controlled import ControlledLearner, can_fuse, largest_overflow, policy_losses
-from graphsnd.rl.dico import DiversityControl
 from graphsnd.rl.ppo import Adam
 from graphsnd.rl.rollout import Minibatch
 from graphsnd.teams.engine import PLAIN, Engine
-from tests.training import control_settings, control_task
-
-TINY = control_settings(
-    environments=3, steps=6, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=4,
-    learning_rate=1e-3,
-)  # fmt: skip
+from tests.training import TINY, control_of, control_task
 
 
 def _trainer(*designs: str, settings: Settings = TINY, **options: object) -> Trainer:
@@ -29,11 +23,6 @@ def _trainer(*designs: str, settings: Settings = TINY, **options: object) -> Tra
 def _learner(trainer: Trainer) -> ControlledLearner:
     assert isinstance(trainer.learner, ControlledLearner)
     return trainer.learner
-
-
-def _control(trainer: Trainer) -> DiversityControl:
-    assert isinstance(trainer.companion, DiversityControl)
-    return trainer.companion
 
 
 def _batch(trainer: Trainer, samples: int = 10) -> Minibatch:
@@ -78,7 +67,7 @@ def test_the_largest_overflow_of_a_sample_and_whose_it_is() -> None:
 def test_policy_loss_is_the_clipped_objective() -> None:
     trainer = _trainer()
     batch = _batch(trainer)
-    scale = _control(trainer).scale()
+    scale = control_of(trainer).scale()
     found = policy_losses(_learner(trainer).policy, batch, scale, 0.2)
     loc, sigma = (part.double() for part in _learner(trainer).policy.parameters_of(batch.observations, scale))
     normal = torch.distributions.Normal(loc, sigma)
@@ -144,43 +133,6 @@ def test_both_ways_to_pull_means_inside_agree() -> None:
             getattr(learner, pull)(batch.observations, torch.ones(1))
     for name, part in sparse.learner.tensors().items():
         torch.testing.assert_close(part, dense.learner.tensors()[name], rtol=1e-4, atol=1e-6, msg=name)
-
-
-def test_leaving_the_rested_optimiser_out_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = _trainer(), _trainer()
-    adam = _learner(two).box_adam
-    zeros = [torch.zeros_like(each) for each in adam.parameters]
-    monkeypatch.setattr(adam, "step_without_gradient", lambda: adam.step(zeros))
-    for trainer in (one, two):
-        trainer.step()
-        trainer.step()
-    assert _is_at_rest(_learner(one).box_adam)
-    batch = _batch(one), _batch(two)
-    for trainer, some in zip((one, two), batch, strict=True):
-        with torch.no_grad():
-            _learner(trainer).policy.deviations.biases[-1].fill_(4.0)
-        _learner(trainer).pull_inside(some.observations, torch.ones(1))  # after the rest, the first real step
-    assert not _is_at_rest(_learner(one).box_adam)
-    for name, part in one.learner.tensors().items():
-        assert torch.equal(part, two.learner.tensors()[name]), name
-
-
-def test_each_gradient_is_clipped_by_the_norm_of_its_run() -> None:
-    trainer = _trainer(seeds=(0, 1))
-    adam = _learner(trainer).critic_adam
-    adam.max_norm = 1.0
-    sizes = torch.tensor([1.0, 10.0])
-    adam.step([sizes.view(2, *[1] * (part.dim() - 1)).expand_as(part).clone() for part in adam.parameters])
-    norms = [torch.sqrt(sum((mean[run] / 0.1).square().sum() for mean, _ in adam.moments)) for run in range(2)]  # type: ignore[arg-type]
-    assert [float(norm) for norm in norms] == pytest.approx([1.0, 1.0], rel=1e-4)
-
-
-def test_gradients_through_the_estimate_change_learning() -> None:
-    stopped, followed = (_trainer(settings=TINY.replace(differentiable=flag, tau=0.5)) for flag in (False, True))
-    for trainer in (stopped, followed):
-        trainer.step()
-    name = "policy.deviations.weights.0"
-    assert not torch.equal(stopped.tensors()[name], followed.tensors()[name])
 
 
 @pytest.mark.gpu

@@ -16,34 +16,25 @@ from graphsnd import InputError
 from graphsnd.control import ControlledTeam, audit, audit_error, tracking_error
 from graphsnd.control.measurement import measure_points
 from graphsnd.designs.design import Complete
-from graphsnd.rl import PRESETS, Trainer, train
+from graphsnd.rl import PRESETS, train
 from graphsnd.rl.cuda import Stopwatch
-from graphsnd.rl.dico import DiversityControl, choose_observations, fill_up, find_positions
+from graphsnd.rl.dico import choose_observations, find_positions
 from graphsnd.rl.log import read_rows, run_folder
 from graphsnd.rl.presets import DISPERSION
 from graphsnd.rl.rollout import Minibatch
 from graphsnd.rl.worlds import SimpleSpread
 from graphsnd.teams.engine import PLAIN
 from graphsnd.teams.team import Team
-from tests.training import control_settings, control_task
+from tests.training import TINY, control_of, control_settings, control_task
 
-TINY = control_settings(
-    environments=3, steps=6, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=4,
-    learning_rate=1e-3,
-)  # fmt: skip
 TASK = control_task(4, (0.1, "unconstrained", "homogeneous"), ("complete", "matching"), (0, 3), settings=TINY)
-
-
-def _control(trainer: Trainer) -> DiversityControl:
-    assert isinstance(trainer.companion, DiversityControl)
-    return trainer.companion
 
 
 def test_one_estimate_for_each_step_and_it_sees_the_right_observations() -> None:
     trainer = control_task(4, (0.1,), settings=TINY).make_trainer()
     trainer.step()
     batch = Minibatch.from_rollout(trainer.buffer, trainer.settings, PLAIN)
-    control = _control(trainer)
+    control = control_of(trainer)
     before = control.states[0]
     sample, agent = choose_observations(10, 4, 20, torch.device("cpu"))
     rows = batch.observations[:, agent, sample]
@@ -77,7 +68,7 @@ def test_local_estimates_have_the_neighbours_of_each_sample(
     if design == "radius:1e-9":
         buffer.observations[..., 0] = torch.arange(4, device=device)  # so that nobody has a neighbour
     batch = Minibatch.from_rollout(buffer, trainer.settings, trainer.policy.engine)
-    control = _control(trainer)
+    control = control_of(trainer)
     control.after_rollout(buffer, 2)
     index = torch.stack([torch.arange(18).roll(run) for run in range(2)])[:, :10].to(device)
     sample, agent = choose_observations(10, 4, 20, torch.device("cpu"))
@@ -96,25 +87,10 @@ def test_local_estimates_have_the_neighbours_of_each_sample(
     assert scale.tolist() == pytest.approx((0.1 / estimates).tolist(), rel=1e-6)
 
 
-def test_edges_of_observations_side_by_side() -> None:
-    moving = gs.graphs.radius(torch.rand(20, 6, 2, generator=torch.Generator().manual_seed(3)), 0.15)
-    counts = [graph.m for graph in moving]
-    assert min(counts) == 0 < max(counts)
-    chosen = torch.randint(20, (3, 8), generator=torch.Generator().manual_seed(4))
-    edges, own = fill_up(moving, chosen, max(counts) + 1)
-    assert edges.shape == (3, 8, max(counts) + 1, 2)
-    for place, at in enumerate(chosen.flatten().tolist()):
-        rows, is_own = edges.flatten(0, 1)[place], own.flatten(0, 1)[place]
-        assert is_own.tolist() == [1.0] * counts[at] + [0.0] * (max(counts) + 1 - counts[at])
-        assert torch.equal(rows[is_own > 0], moving[at].edges)
-    apart = gs.graphs.radius(torch.arange(8.0).view(2, 4, 1), 0.5)
-    assert fill_up(apart, torch.tensor([1, 0, 1]), 0)[0].shape == (3, 0, 2)
-
-
 def test_a_crowded_sample_does_not_widen_the_others() -> None:
     settings = TINY.replace(observations=2048, minibatch=18)
     trainer = control_task(150, (0.1,), ("radius:0.01",), settings=settings).make_trainer()
-    buffer, control = trainer.buffer, _control(trainer)
+    buffer, control = trainer.buffer, control_of(trainer)
     buffer.observations[..., 0] = torch.arange(150)
     buffer.observations[0, 0, 0, :, :2] = 0.0  # all agents in one place in one of 18 samples
     chosen = torch.arange(18).repeat(114)[None, :2048]
@@ -126,7 +102,7 @@ def test_a_crowded_sample_does_not_widen_the_others() -> None:
 def test_neighbours_are_those_of_the_last_rollout() -> None:
     trainer = control_task(4, (0.1,), ("knn:2",), settings=TINY).make_trainer()
     trainer.step()
-    control = _control(trainer)
+    control = control_of(trainer)
     first = control.neighbours[0][0]
     assert len(first) == trainer.settings.samples
     trainer.step()
@@ -148,7 +124,7 @@ def test_arms_of_neighbours_are_audited_by_what_they_hold_too() -> None:
     trainer = task.make_trainer()
     trainer.step()
     rows = trainer.step()
-    control = _control(trainer)
+    control = control_of(trainer)
     assert (rows[0].local_audit, rows[0].local_error) == (None, None)
     assert rows[1].local_audit == pytest.approx(float(control.local_audits[1]))
     assert rows[1].local_error == pytest.approx(abs(rows[1].local_audit - 0.1) / 0.1)
@@ -187,13 +163,13 @@ def test_a_level_that_is_sought_is_held_and_audited(device: str) -> None:
     task = control_task(4, ("seek:0.1:0.8", 0.3), seeds=(0, 3), settings=settings)
     trainer, seen = task.make_trainer(device), []
     for _ in range(24):
-        seek, state = _control(trainer).groups[-1].controller, _control(trainer).states[-1]
+        seek, state = control_of(trainer).groups[-1].controller, control_of(trainer).states[-1]
         level = seek.level(state)  # type: ignore[attr-defined]
         rows = trainer.step()[2:]
         assert [row.level for row in rows] == level.tolist()
         reward = trainer.buffer.rewards[2:].mean((1, 2, 3))
         state = seek.observe(reward, state)  # type: ignore[attr-defined]
-        assert torch.equal(state.place, _control(trainer).states[-1].place)
+        assert torch.equal(state.place, control_of(trainer).states[-1].place)
         assert [row.clear for row in rows] == seek.report(state).clear.int().tolist()  # type: ignore[attr-defined]
         for row in rows:
             assert (row.arm, row.target) == ("seek:0.1:0.8", None)
@@ -205,7 +181,7 @@ def test_a_level_that_is_sought_is_held_and_audited(device: str) -> None:
 
 def test_arms_are_paired_by_seed() -> None:
     trainer = TASK.make_trainer()
-    weights = _control(trainer).policy.controlled.deviations.weights[0]
+    weights = control_of(trainer).policy.controlled.deviations.weights[0]
     assert torch.equal(weights[0], weights[2])
     assert not torch.equal(weights[0], weights[1])
     rows = trainer.step()
@@ -224,25 +200,10 @@ def test_a_run_comes_out_as_it_would_alone() -> None:
     assert one[0].estimate == pytest.approx(many[3].estimate, rel=1e-4)
 
 
-def test_the_audit_is_snd_of_the_team_that_acts() -> None:
-    trainer = TASK.make_trainer()
-    trainer.step()
-    row = trainer.step()[0]
-    scale = _control(trainer).policy.scale[0]
-    again = TASK.make_trainer()
-    again.step()
-    assert float(_control(again).scale()[0]) == pytest.approx(float(scale), rel=1e-6)
-    rows = trainer.buffer.observations[0].flatten(0, 2)
-    team = _control(again).team(0)
-    full = float(gs.snd(team.evaluate(rows)).detach())
-    assert row.audit == pytest.approx(full, rel=0.1)  # of 30 of 72 observations
-    assert team.agents == 4
-
-
 def test_discrete_actions_are_controlled_in_logits() -> None:
     task = control_task(3, (0.2,), ("complete",), world="simple_spread", options={"horizon": 6}, settings=TINY)
     trainer = task.make_trainer()
-    assert _control(trainer).policy.controlled.kind == "categorical"
+    assert control_of(trainer).policy.controlled.kind == "categorical"
     trainer.step()
     rows = trainer.step()
     assert 0.1 < rows[0].applied < 0.3
@@ -310,7 +271,7 @@ def test_neighbours_in_simple_spread_are_those_in_the_plane() -> None:
     task = control_task(4, (0.1,), ("knn:1",), world="simple_spread", options={}, settings=TINY)
     trainer = task.make_trainer()
     trainer.step()
-    control = _control(trainer)
+    control = control_of(trainer)
     places = trainer.buffer.observations[0].flatten(0, 1)[..., 2:4]  # the first two features are the velocity
     for graph, at in zip(control.neighbours[0][0], places, strict=True):
         apart = torch.cdist(at, at).fill_diagonal_(torch.inf).argmin(1).tolist()

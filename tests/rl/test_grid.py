@@ -12,10 +12,9 @@ from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.rl import Settings, Task, train, train_grid
 from graphsnd.rl.checkpoint import read_grid
 from graphsnd.rl.grid import _attempt, find_folder, run_stacks
-from graphsnd.rl.log import read_rows
 from graphsnd.rl.settings import BRIEF
 from graphsnd.rl.task import cut_grid
-from tests.rl.run_folders import differences
+from tests.rl.run_folders import differences, numbers
 from tests.training import control_settings, control_task
 
 SMALL: dict[str, Any] = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}
@@ -23,11 +22,6 @@ GRID = Task("navigation", 2, {}, (0, 7, 3), settings=Settings(**SMALL, diversity
 CONTROL = control_task(
     3, (0.1, 0.2, "unconstrained"), ("complete", "matching"), (0, 1, 2), settings=control_settings(**SMALL)
 )
-
-
-def numbers(folder: Path) -> list[dict[str, Any]]:
-    rows = [dataclasses.asdict(row) for row in read_rows(folder)]
-    return [{name: row[name] for name in row if not name.endswith("_seconds")} for row in rows]
 
 
 @pytest.mark.parametrize("stack", [0, 1, 2, 3, 4, 6, 100])

@@ -32,6 +32,11 @@ def _learner(trainer: Trainer) -> IndependentLearner:
     return trainer.learner
 
 
+def _samples(trainer: Trainer) -> Minibatch:
+    trainer.estimate_advantages()
+    return Minibatch.from_rollout(trainer.buffer, trainer.settings, trainer.policy.engine)
+
+
 def _update(trainer: Trainer) -> None:
     trainer.update(Stopwatch(torch.device("cpu")))
 
@@ -45,8 +50,7 @@ def _parameters(trainer: Trainer) -> torch.Tensor:
 def test_gradient_is_that_of_plain_modules(world, joint: bool) -> None:  # type: ignore[no-untyped-def]
     """Single agents as torch.nn modules with torch.distributions, in float64, one after the other."""
     trainer = _trainer(world, joint=joint)
-    trainer.estimate_advantages()
-    rollouts = Minibatch.from_rollout(trainer.buffer, trainer.settings, trainer.policy.engine)
+    rollouts = _samples(trainer)
     index = torch.stack([torch.arange(5, 21), torch.arange(20, 36)])
     learner = _learner(trainer)
     *gradients, numbers = learner.gradients(rollouts.take(index, trainer.policy.engine))
@@ -91,24 +95,17 @@ def _alone(actor, critic, world, seen, actions, old, advantage, returns):  # typ
     return -gained + 0.5 * 0.5 * (value - returns).square().mean() - 0.01 * entropy.mean(), -gained
 
 
-def test_no_agent_affects_another() -> None:
-    """An agent's rewards change its own parameters and no other agent's, to the bit."""
-    one, two = (_trainer(Navigation(3, 4)) for _ in range(2))
+OWN, ALL = [[True, False, True], [True] * 3], [[False] * 3, [True] * 3]
+
+
+@pytest.mark.parametrize(("joint", "same"), [(False, OWN), (True, ALL)])
+def test_only_a_joint_norm_lets_agents_affect_each_other(joint: bool, same: list[list[bool]]) -> None:
+    """Else an agent's rewards change its own parameters and no others, to the bit; those of another run never."""
+    one, two = (_trainer(Navigation(3, 4), joint=joint) for _ in range(2))
     two.buffer.rewards[0, :, :, 1] *= 50
     _update(one)
     _update(two)
-    same = (_parameters(one) == _parameters(two)).all(-1)
-    assert same.tolist() == [[True, False, True], [True, True, True]]
-
-
-def test_a_joint_norm_does() -> None:
-    one, two = (_trainer(Navigation(3, 4), joint=True) for _ in range(2))
-    two.buffer.rewards[0, :, :, 1] *= 50
-    _update(one)
-    _update(two)
-    same = (_parameters(one) == _parameters(two)).all(-1)
-    assert not same[0].any()
-    assert bool(same[1].all())
+    assert (_parameters(one) == _parameters(two)).all(-1).tolist() == same
 
 
 def test_blocks_do_not_change_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +122,7 @@ def test_threads_do_not_change_the_gradient(monkeypatch: pytest.MonkeyPatch) -> 
     """To the bit: a block is one thread's work, whatever their number."""
     monkeypatch.setattr("graphsnd.rl.independent.CACHED", 8 * 16 * 2)
     trainer = _trainer(Navigation(3, 4))
-    trainer.estimate_advantages()
-    samples = Minibatch.from_rollout(trainer.buffer, trainer.settings, trainer.policy.engine)
-    batch = samples.take(torch.arange(16).expand(2, -1), trainer.policy.engine)
+    batch = _samples(trainer).take(torch.arange(16).expand(2, -1), trainer.policy.engine)
     learner, found = _learner(trainer), {}
     for threads, apart in ((1, 1), (2, 2), (3, 3), (4, 1)):  # three blocks
         with limit_threads(threads), learner.update():
@@ -176,10 +171,8 @@ def test_the_gradient_of_a_central_critic_is_that_of_the_mean_error_of_all_agent
     """Against differences of the loss in float64, and independent critics leave the actors' gradients alone."""
     world = Navigation(3, 4)
     trainer, plain = (_trainer(world, joint=joint, critic=critic) for critic in ("central", "independent"))
-    trainer.estimate_advantages()
-    rollouts = Minibatch.from_rollout(trainer.buffer, trainer.settings, trainer.policy.engine)
     index = torch.stack([torch.arange(5, 21), torch.arange(20, 36)])
-    batch = rollouts.take(index, trainer.policy.engine)
+    batch = _samples(trainer).take(index, trainer.policy.engine)
     _learner(plain).policy.flat.copy_(_learner(trainer).policy.flat)
     actor, gradient, numbers = _learner(trainer).gradients(batch)
     assert torch.equal(actor, _learner(plain).gradients(batch)[0])
@@ -206,8 +199,5 @@ def test_a_central_critic_has_a_norm_of_its_own() -> None:
     """However large the critic's gradient is, actors take the same steps."""
     one, two = (_trainer(Navigation(3, 4), critic="central", value_coefficient=v) for v in (0.5, 5e6))
     for trainer in (one, two):
-        trainer.estimate_advantages()
-        index = torch.arange(16).expand(2, -1)
-        samples = Minibatch.from_rollout(trainer.buffer, trainer.settings, trainer.policy.engine)
-        _learner(trainer).learn(samples.take(index, trainer.policy.engine))
+        _learner(trainer).learn(_samples(trainer).take(torch.arange(16).expand(2, -1), trainer.policy.engine))
     assert torch.equal(_learner(one).policy.flat, _learner(two).policy.flat)

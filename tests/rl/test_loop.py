@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 
 from graphsnd import InputError
 from graphsnd.files import LOCK, hold_lock
+from graphsnd.kernels.threads import limit_threads
 from graphsnd.rl import Settings, Task, Trainer, train
 from graphsnd.rl.checkpoint import load_checkpoint
 from graphsnd.rl.log import METRICS, read_rows
@@ -64,15 +64,7 @@ def test_a_folder_that_another_process_writes_to_is_refused(tmp_path: Path) -> N
     assert load_checkpoint(tmp_path).iteration == 8
 
 
-@pytest.fixture
-def two_threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("two_threads")
+@limit_threads(2)
 def test_threads_go_by_the_size_of_the_largest_product_unless_set() -> None:
     def chosen(runs: int, agents: int, **settings: Any) -> int:
         given = Settings(environments=4, steps=128, **settings)
@@ -84,7 +76,7 @@ def test_threads_go_by_the_size_of_the_largest_product_unless_set() -> None:
     assert (chosen(1, 4, threads=2), chosen(1, 16, threads=1), chosen(1, 4, hidden=())) == (2, 1, 1)
 
 
-@pytest.mark.usefixtures("two_threads")
+@limit_threads(2)
 def test_a_resumed_training_has_the_threads_it_began_with(tmp_path: Path) -> None:
     large = dataclasses.replace(TASK, settings=TASK.settings.replace(hidden=(2048,), iterations=1))
     assert train(large, tmp_path).threads == load_checkpoint(tmp_path).threads == 2

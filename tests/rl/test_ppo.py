@@ -122,19 +122,6 @@ def test_the_learning_rate_falls_as_torchs_schedule() -> None:
         torch.testing.assert_close(ours.double(), theirs.detach(), rtol=1e-5, atol=1e-7)
 
 
-def test_adam_is_torchs(generator: torch.Generator) -> None:
-    mine = torch.randn(4, 5, generator=generator)
-    theirs = mine.clone().requires_grad_()
-    optimizer = torch.optim.Adam([theirs], lr=3e-3)
-    adam = Adam([mine], learning_rate=3e-3, max_norm=1e9)
-    for scale in (1.0, 1e-3, 10.0, 1.0, 0.0, 1e-8):
-        gradient = scale * torch.randn(4, 5, generator=generator)
-        theirs.grad = gradient.clone()
-        optimizer.step()
-        adam.step([gradient])
-    torch.testing.assert_close(mine, theirs.detach(), rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("joint", [False, True])
 def test_clipping_is_torchs_for_each_agent_or_run(joint: bool, generator: torch.Generator) -> None:
     gradient = torch.randn(2, 3, 40, generator=generator) * torch.tensor([0.01, 1.0, 5.0]).view(3, 1)

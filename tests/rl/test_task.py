@@ -30,11 +30,6 @@ def test_other_files_are_refused(saved: object) -> None:
         Task.from_dict(saved, Path("x"))
 
 
-def test_one_target_and_design_are_tuples_of_one() -> None:
-    task = Task("dispersion", 4, target=0.1, design="matching")
-    assert (task.target, task.design, task.run_names()) == ((0.1,), ("matching",), ["matching-target-0.1-seed-0"])
-
-
 def test_words_among_the_targets() -> None:
     task = Task("dispersion", 4, target=(0, 0.1, "seek:0.05:0.8"), design=("matching", "complete"), seeds=(2,))
     assert task.target == ("homogeneous", 0.1, "seek:0.05:0.8")

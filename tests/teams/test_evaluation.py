@@ -27,17 +27,6 @@ def linear(weight: torch.Tensor) -> nn.Module:
     return module
 
 
-class Stacked(nn.Module):
-    """All agents at once, the agents axis added by the module."""
-
-    def __init__(self, weights: torch.Tensor) -> None:
-        super().__init__()
-        self.weights = nn.Parameter(weights.clone())
-
-    def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        return torch.einsum("...f,nfa->...na", observations, self.weights)
-
-
 def answers(weight: torch.Tensor) -> dict[str, object]:
     """One policy for each kind of answer."""
     spread = lambda o: (o @ weight).exp() + 0.1  # noqa: E731
@@ -73,7 +62,8 @@ def test_every_answer_for_every_agent_on_every_observation(
 def test_modules_stacked_modules_and_module_lists_agree(observations: torch.Tensor, weights: torch.Tensor) -> None:
     modules = [linear(w) for w in weights]
     expected = torch.stack([observations @ w for w in weights], dim=-2)
-    for team in (modules, tuple(modules), nn.ModuleList(modules), Stacked(weights)):
+    stacked = lambda seen: torch.einsum("...f,nfa->...na", seen, weights)  # noqa: E731
+    for team in (modules, tuple(modules), nn.ModuleList(modules), stacked):
         behavior = gs.evaluate(team, observations)  # type: ignore[arg-type]
         assert isinstance(behavior, gs.Deterministic)
         torch.testing.assert_close(behavior.actions, expected)

@@ -19,7 +19,7 @@ from graphsnd.cli.app import app
 from graphsnd.teams import StackedTeam
 from graphsnd.teams.team import Team
 
-from .conftest import FEATURES, HEADS, stacked
+from .conftest import HEADS, stacked
 
 
 @pytest.mark.parametrize("kind", list(HEADS))
@@ -38,12 +38,6 @@ def test_round_trip(kind: str, activation: str, tmp_path: Path, generator: torch
             assert name == other
             assert a.dtype == b.dtype
             assert a.equal(b)
-    observations = torch.randn(5, FEATURES, generator=generator, dtype=torch.float64)
-    distance = gs.TotalVariation() if kind == "categorical" else gs.Wasserstein()
-    difference = gs.pairwise(team.evaluate(observations), distance=distance) - gs.pairwise(
-        again.evaluate(observations), distance=distance
-    )
-    assert not difference.any()
 
 
 @pytest.fixture

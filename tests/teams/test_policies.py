@@ -68,6 +68,23 @@ class Scaled(nn.Module):
         return self.linear(observations) * self.factor
 
 
+class Slotted(Scaled):
+    """The attribute is in a slot, not in the dict of the module."""
+
+    __slots__ = ("factor",)
+
+
+class Tied(nn.Module):
+    def __init__(self, *, tied: bool = True) -> None:
+        super().__init__()
+        self.one, self.two = (nn.Linear(FEATURES, FEATURES).double() for _ in range(2))
+        if tied:
+            self.two.weight = self.one.weight
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        return self.two(self.one(observations))
+
+
 def alone(team: PoliciesTeam, observations: torch.Tensor) -> torch.Tensor:
     return torch.stack([module(observations) for module in team.policies], dim=-2)
 
@@ -94,6 +111,9 @@ def test_equal_modules_are_batched(generator: torch.Generator, observations: tor
         (nn.Sequential(nn.Linear(4, 2), nn.Tanh()).double(), nn.Sequential(nn.Linear(4, 2), nn.ReLU()).double(), False),
         (nn.Linear(4, 2).double(), nn.Linear(4, 2, bias=False).double(), False),
         (nn.Linear(4, 2).double(), Scaled(1.0), False),
+        (Slotted(1.0), Slotted(2.0), False),
+        (Tied(), Tied(), True),
+        (Tied(), Tied(tied=False), False),
         (nn.LeakyReLU(0.1), nn.LeakyReLU(0.2), False),
         (nn.LeakyReLU(0.1), nn.LeakyReLU(0.1), False),  # nothing to batch over
     ],
@@ -104,42 +124,6 @@ def test_other_code_is_not_batched(
     team = PoliciesTeam([first, second])
     assert team.batched == batched
     torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
-
-
-class Slotted(nn.Module):
-    __slots__ = ("factor",)
-
-    def __init__(self, factor: float) -> None:
-        super().__init__()
-        self.linear = nn.Linear(FEATURES, 2).double()
-        object.__setattr__(self, "factor", factor)
-
-    def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        return self.linear(observations) * self.factor
-
-
-def test_attributes_in_slots_are_not_overlooked(observations: torch.Tensor) -> None:
-    team = PoliciesTeam([Slotted(1.0), Slotted(2.0)])
-    assert not team.batched
-    torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
-
-
-class Tied(nn.Module):
-    def __init__(self, *, tied: bool = True) -> None:
-        super().__init__()
-        self.one, self.two = (nn.Linear(FEATURES, FEATURES).double() for _ in range(2))
-        if tied:
-            self.two.weight = self.one.weight
-
-    def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        return self.two(self.one(observations))
-
-
-def test_tied_parameters(observations: torch.Tensor) -> None:
-    for modules_, batched in (([Tied(), Tied()], True), ([Tied(), Tied(tied=False)], False)):
-        team = PoliciesTeam(modules_)
-        assert team.batched == batched
-        torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
 
 
 class Twice(nn.Module):

@@ -364,11 +364,7 @@ def test_threads_that_share_modules_measure_the_same() -> None:
     assert all(part.training for module in modules for part in module.modules())
 
 
-def in_one_process(module: nn.Module) -> nn.Module:
-    return nn.DataParallel(module)
-
-
-@pytest.mark.parametrize("wrap", [torch.jit.script, in_one_process])
+@pytest.mark.parametrize("wrap", [torch.jit.script, nn.DataParallel])
 def test_scripted_and_wrapped_modules(wrap) -> None:  # type: ignore[no-untyped-def]
     modules, observations = [normalised() for _ in range(N)], torch.randn(20, FEATURES)
     for module in modules:

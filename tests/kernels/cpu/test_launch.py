@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
 from graphsnd import kernels
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.kernels.cpu import launch
+from graphsnd.kernels.threads import limit_threads
 from tests.kernels import checks
 from tests.kernels.checks import DTYPES, NORMS, SCALES, Shape, each_operation
 
@@ -40,14 +39,6 @@ each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 few_or_many = pytest.mark.parametrize("shape", [FEW, MANY, WIDE, DEEP], ids=["few", "many", "wide", "deep"])
 
 
-@pytest.fixture
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    yield
-    torch.set_num_threads(before)
-
-
 @each_operation
 @each_norm
 @each_dtype
@@ -63,10 +54,10 @@ def test_agreement_of_many_features(dtype: torch.dtype, shape: Shape) -> None:
 
 
 @each_operation
-@pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("shape", [(200, 20, 3), (2, 130, 4), (20, 67, 100), (2, 1100, 4)], ids=str)
 def test_agreement_with_threads(operation: str, shape: Shape) -> None:
-    checks.check_agreement(operation, checks.draw(shape, Norm.EUCLIDEAN, torch.float64), Norm.EUCLIDEAN, "cpu")
+    with limit_threads(3):
+        checks.check_agreement(operation, checks.draw(shape, Norm.EUCLIDEAN, torch.float64), Norm.EUCLIDEAN, "cpu")
 
 
 @each_operation
@@ -129,13 +120,10 @@ def test_means_and_totals_of_any_scale(shape: Shape, scale: float) -> None:
 @pytest.mark.parametrize("shape", [(5, 300, 3), (1000, 20, 3)], ids=["few", "many"])
 def test_means_and_totals_have_the_same_bits_for_any_number_of_threads(shape: Shape) -> None:
     points = Points(checks.draw(shape, Norm.EUCLIDEAN, torch.float32), Norm.EUCLIDEAN)
-    inputs, before, found = checks.Inputs.draw(*shape[:2], "cpu"), torch.get_num_threads(), []
-    try:
-        for count in (1, 2, 3, 7):
-            torch.set_num_threads(count)
+    inputs, found = checks.Inputs.draw(*shape[:2], "cpu"), []
+    for count in (1, 2, 3, 7):
+        with limit_threads(count):
             found.append(torch.cat(kernels.edge_means_and_totals(points, inputs.dense, backend="cpu")))
-    finally:
-        torch.set_num_threads(before)
     assert all(torch.equal(found[0], other) for other in found)
 
 

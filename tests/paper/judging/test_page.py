@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -18,39 +16,10 @@ from paper.judging.verdicts import Judged, judge_all
 from paper.published import Published, PublishedNumber
 from paper.runner import run
 from tests.paper.fakes import claim, squares
+from tests.plots.test_page import Outline
 
 LOGS = Published("github:a/b", "c0ffee", (PublishedNumber("recovery", "largest", Number(9.5, unit="x"), "logs.csv"),))
 NASTY = "<script>alert('x')</script>\"&"
-
-
-class Outline(HTMLParser):
-    """Collects what a page refers to, and whether its tags balance."""
-
-    VOID = frozenset({"meta", "img", "link", "input"})
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: Counter[str] = Counter()
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.sources: list[str] = []
-        self.rows: list[tuple[str, str]] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags[tag] += 1
-        if tag not in self.VOID:
-            self.open.append(tag)
-        values = {key: value or "" for key, value in attrs}
-        self.ids += [values["id"]] if "id" in values else []
-        self.links += [values["href"]] if "href" in values else []
-        self.sources += [values["src"]] if "src" in values else []
-        if tag == "tr" and "id" in values:
-            self.rows.append((values["id"], values["class"]))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
 
 
 @pytest.fixture

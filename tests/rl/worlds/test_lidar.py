@@ -42,18 +42,6 @@ def test_readings_are_the_first_intersections(rays: int, radius: float, spread: 
     assert (truth < 0.35).any()
 
 
-def test_no_agent_is_seen_beyond_the_range_or_behind() -> None:
-    positions = torch.tensor([[[0.0, 0.0], [0.44, 0.0], [0.0, 0.46]]])
-    readings = Lidar.make(4, 0.35, 0.1, CPU).dense(positions)
-    torch.testing.assert_close(readings[0, 0], torch.tensor([0.34, 0.35, 0.35, 0.35]))
-    torch.testing.assert_close(readings[0, 1], torch.tensor([0.35, 0.35, 0.34, 0.35]))
-
-
-def test_overlap_reads_negative() -> None:
-    positions = torch.tensor([[[0.0, 0.0], [0.05, 0.0]]])
-    assert Lidar.make(4, 0.35, 0.1, CPU).dense(positions)[0, 0, 0] == pytest.approx(-0.05)
-
-
 def test_blocks_of_observers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     positions = torch.randn(2, 11, 2, generator=torch.Generator().manual_seed(0)) * 0.3
     lidar = Lidar.make(12, 0.35, 0.1, CPU)
