@@ -57,6 +57,23 @@ def test_intervals_hold_as_often_as_they_say(spread: str, seeds: int) -> None:
     assert bound(called.mean(), 1) > 0.01  # or the intervals would be too wide to be of use
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", [3, 5])
+@pytest.mark.parametrize("noise", ["tails", "failures"])
+def test_intervals_of_three_levels_hold_for_noise_that_is_not_normal(noise: str, seeds: int) -> None:
+    generator, shape = np.random.default_rng(8), (STUDIES, 3, seeds)
+    own = generator.standard_t(3, shape) if noise == "tails" else generator.standard_normal(shape)
+    if noise == "failures":  # of one seed in four, without diversity
+        own[:, 0] -= 5 * ((generator.random((STUDIES, seeds)) < 0.25) - 0.25)
+    runs = own + generator.standard_normal((STUDIES, 1, seeds))
+    low, _ = (np.concatenate(ends) for ends in zip(*(
+        find_gains(part, 0.95, generator, 400) for part in np.split(runs, STUDIES // 40)
+    ), strict=True))  # fmt: skip
+    called = low[:, 1:, 0].max(1) > 0
+    assert bound(called.mean(), -1) < 0.03
+    assert called.any()
+
+
 def test_with_a_common_variance_it_is_dunnett(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(levels, "PRIOR", 1e12)
     monkeypatch.setattr(levels, "DRAWS", 200_000)
@@ -122,7 +139,22 @@ def test_the_verdict_is_a_sentence(asked: list[float | None], means: list[float]
     printed = str(found).splitlines()
     assert printed[0] == found.verdict
     assert max(map(len, printed)) <= 80
-    assert ("Best level, difference from unconstrained" in str(found)) == (asked[0] == 0)
+    assert ("Best other level, difference from unconstrained" in str(found)) == (asked[0] == 0)
+
+
+def test_the_verdict_is_of_a_level_whose_own_interval_says_so() -> None:
+    runs = [[-0.4, -0.5, 0.2, 0.3], [1.0, 1.2, 0.7, 1.0], [1.4, 1.3, 1.0, 1.3], [2.8, 0.9, -0.1, 1.6]]
+    found = level_curve([0, 0.1, 0.3, None], runs)
+    assert found.over_shared is not None
+    assert found.best == 3  # with the highest mean, and no more than noise
+    assert found.over_shared[3].low < 0 < found.over_shared[2].low
+    assert found.verdict == f"Diversity pays: {found.over_shared[2]} at SND 0.3"
+    assert found.rows()[2][-1] in found.verdict
+
+
+def test_an_unconstrained_level_is_called_so() -> None:
+    runs = [[1.0, 1.1, 0.9], [1.5, 1.6, 1.4], [2.0, 2.1, 1.9]]
+    assert level_curve([0, 0.3, None], runs, [0, 0.3, 0.88]).verdict.endswith(" at SND 0.88, unconstrained")
 
 
 def test_different_numbers_of_seeds() -> None:
@@ -142,7 +174,7 @@ def test_different_numbers_of_seeds() -> None:
         (([0, 0], [[1.0, 2.0], [1.0, 2.0]]), "to be different"),
         (([0, "none"], [[1.0, 2.0], [1.0, 2.0]]), "None stands for unconstrained"),
         (([0, 0.1], [[1.0], [2.0]]), "at least 2 seeds"),
-        (([0, 0.1], [[1.0, math.nan], [2.0, 1.0]]), "Leave out runs that crashed"),
+        (([0, 0.1], [[2.0, 1.0], [1.0, math.nan]]), "at level 0.1. Leave out runs that crashed"),
         (([0, 0.1], [[1.0, 2.0]]), "of the runs of each of 2 levels"),
         (([0, 0.1], [[1.0, 2.0], []]), "of the runs of each of 2 levels"),
         (([0, 0.1], {0: [1.0, 2.0]}), "none for 0.1"),

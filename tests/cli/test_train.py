@@ -17,11 +17,11 @@ import pytest
 from safetensors.torch import load_file
 
 import graphsnd as gs
-from graphsnd.cli.train import make_task
+from graphsnd.cli.train import _show_results, make_task
 from graphsnd.plots.training_tables import training_curves
 from graphsnd.rl import PRESETS
-from graphsnd.rl.checkpoint import load_checkpoint
-from graphsnd.rl.log import read_rows
+from graphsnd.rl.checkpoint import load_checkpoint, read_grid
+from graphsnd.rl.log import read_rows, write_rows
 from graphsnd.teams.team import Team
 
 SMALL = ("--set", "steps=6", "--set", "hidden=[8]", "--set", "minibatch=16", "--set", "environments=3", "--agents", "3")
@@ -85,6 +85,28 @@ def test_several_levels_end_with_a_verdict_and_a_page(run: Any, tmp_path: Path, 
     assert curves["complete"].rewards[0] == curves["matching"].rewards[0]
     assert "How much diversity does dispersion want?" in page
     assert "wrote" in result.stdout.split("may be the best level")[-1]
+
+
+@pytest.mark.parametrize(("target", "seeds"), [("0,0.2,none", "0"), ("0.2,0.4", "0,1")])
+def test_levels_without_a_verdict_say_so_before_they_train(target: str, seeds: str, run: Any, tmp_path: Path) -> None:
+    words = ("--target", target, "--seeds", seeds, "--iterations", 1, "--device", "cpu", "--out", tmp_path)
+    result = run("dispersion", *words, *SMALL)
+    assert result.exit_code == 0, result.output
+    assert "it takes 0 or none among them, and several --seeds" in result.stderr.splitlines()[0]
+    assert not (tmp_path / "levels.html").exists()
+
+
+def test_levels_have_no_verdict_before_all_of_them_are_trained(run: Any, tmp_path: Path) -> None:
+    words = ("--target", "0,none", "--seeds", "0,1", "--stack", 2, "--iterations", 2, "--device", "cpu")
+    assert run("dispersion", *words, *SMALL, "--out", tmp_path).exit_code == 0
+    rows, task = read_rows(tmp_path), read_grid(tmp_path)[0]
+    (tmp_path / "levels.html").unlink()
+    write_rows(tmp_path, [row for row in rows if row.arm == "homogeneous" or row.iteration == 1])  # Ctrl-C
+    _show_results(task, tmp_path, [])
+    assert not (tmp_path / "levels.html").exists()
+    write_rows(tmp_path, rows)
+    _show_results(task, tmp_path, [])
+    assert (tmp_path / "levels.html").exists()
 
 
 def test_resuming_keeps_the_settings_and_refuses_others(run: Any, tmp_path: Path) -> None:

@@ -75,6 +75,18 @@ def test_units_of_rewards_do_not_matter_and_bad_ones_do_not_count() -> None:
     assert len(set(_play(Seek((0.1, 0.8)), torch.zeros(60))[0])) == 1  # rewards that never differ move nothing
 
 
+def test_a_reward_is_a_number_or_one_for_each_run() -> None:
+    seek = Seek((0.1, 0.5), settle=0)
+    one, many = seek.initial(), seek.initial((2,))
+    plain = seek.observe(0.3, one)
+    assert torch.equal(plain.moments, seek.observe(torch.tensor(0.3, dtype=torch.float64), one).moments)
+    learnt = torch.tensor([0.3, 0.3], dtype=torch.float64, requires_grad=True)
+    assert torch.equal(seek.observe(learnt, many).moments[0], plain.moments)
+    for state, said in ((one, r"shape \(\), the mean over .* got shape \(60,\)"), (many, r"with shape \(2,\)")):
+        with pytest.raises(InputError, match=said):
+            seek.observe(torch.rand(60), state)
+
+
 def test_within_an_iteration_it_is_dico() -> None:
     seek, state = Seek((0.1, 0.8), tau=0.2, bounds=(0.5, 50.0)), Seek((0.1, 0.8)).initial()
     for reward in torch.randn(30, generator=torch.Generator().manual_seed(2)):

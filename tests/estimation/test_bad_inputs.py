@@ -96,3 +96,10 @@ def test_bad_inputs_are_named(name: str, call: Callable[[Any], Any], value: Any)
     with pytest.raises(gs.InputError) as error:
         call(value)
     assert error.value.name == name
+
+
+def test_labels_of_steps_are_told_how_to_become_those_of_observations() -> None:
+    seen, episodes = torch.randn(5, 4, 3, 2), torch.arange(20).view(5, 4) // 4  # [time, environments, agents, features]
+    with pytest.raises(gs.InputError, match=r"One for each step: clusters\[\.\.\., None\]\.expand\(5, 4, 3\)\."):
+        gs.measure([torch.sin, torch.cos], seen, clusters=episodes)
+    assert gs.measure([torch.sin, torch.cos], seen, clusters=episodes[..., None].expand(5, 4, 3)).clusters[0] == "5"

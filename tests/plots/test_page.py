@@ -94,8 +94,12 @@ def test_levels_of_diversity_have_a_page() -> None:
     assert (page.count("<script"), NASTY in page) == (1, False)
     assert page.count(f'<div class="value">{curve.verdict}</div>') == 2
     assert all(f">{cell}</t" in page for row in curve.rows() for cell in row)
+    alone = report({"complete": curve})  # of one design
+    assert (">Verdict</div>" in alone, "complete" in alone) == (True, False)
     assert "How much diversity does the task want?" in report(curve)
-    assert "Best level, difference from unconstrained" not in report(level_curve([0, 0.3], [[1.0, 1.2], [1.0, 1.1]]))
+    assert "Best other level, difference from unconstrained" not in report(
+        level_curve([0, 0.3], [[1.0, 1.2], [1.0, 1.1]])
+    )
 
 
 def test_levels_are_drawn_at_the_snd_they_reached() -> None:

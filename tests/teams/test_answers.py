@@ -175,7 +175,6 @@ def test_actor_critics_as_they_are(form: str) -> None:
     (lambda o: (o, o.exp()), None, r"2 outputs: \(30, 5\), \(30, 5\)"),
     (lambda o: (o[:, :2], o[:, 2:4], o[:, :1]), None, r"3 outputs: \(30, 2\), \(30, 2\), \(30, 1\)"),
     (lambda o: [o, None], None, r"2 outputs: \(30, 5\), NoneType"),
-    (lambda o: (o, o), "logits, value, state", r"2 outputs: \(30, 5\), \(30, 5\)"),
     (lambda o: (o, o), "logit, value", r"2 outputs: logit \(30, 5\), value \(30, 5\)"),
     (lambda o: {"loc": o, "value": o[:, 0]}, None, r"2 outputs: loc \(30, 5\), value \(30,\)"),
     (lambda o: {"move": o, "grip": o}, None, r"2 outputs: move \(30, 5\), grip \(30, 5\)"),
@@ -185,6 +184,9 @@ def test_tensors_without_names_are_refused(answer: Any, outputs: Any, said: str,
     with pytest.raises(gs.InputError, match=said) as error:
         gs.evaluate(wrap(answer), torch.randn(30, 5), outputs=outputs)
     assert error.value.name == "team"
+    said = r"`outputs` to name each of 2 outputs with shapes \(30, 5\), \(30, 5\), got 3: logits, value, state"
+    with pytest.raises(gs.InputError, match=said):
+        gs.evaluate(wrap(lambda o: (o, o)), torch.randn(30, 5), outputs="logits, value, state")
 
 
 @pytest.mark.parametrize("batch_first", [False, True])

@@ -193,6 +193,32 @@ def test_another_width_is_named_with_its_policy(design: str | None) -> None:
             gs.measure(team, rows, design=design)
 
 
+class Recurrent(nn.Module):
+    """Takes a hidden state too, as EPyMARL's agents do."""
+
+    def forward(self, rows: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
+        """The answer."""
+        return rows + memory
+
+
+@pytest.mark.parametrize(
+    ("team", "said"),
+    [
+        ([Recurrent()] * 2, "lambda o: agent(o, state)[0]"),
+        (gs.Team.shared(Recurrent(), 2, columns=[0, 1]), "lambda o: agent(o, state)[0]"),
+        ([nn.Module()] * 2, "such as agent.actor"),
+        (LINEAR, "One network for all agents: Team.shared"),
+        (gs.Team.shared(lambda o, id: o + id, 2, argument="id"), "with a row for each observation and agent"),
+        (gs.Team.shared(LINEAR, 2, columns=3), "such as torch.arange(agents) for one column"),
+    ],
+)
+def test_the_fix_is_one_that_helps(team: Any, said: str) -> None:
+    with pytest.raises(gs.InputError) as error:
+        gs.measure(team, ROWS)
+    assert said in str(error.value)
+    assert "Images" not in str(error.value)
+
+
 FILES: list[tuple[str, Callable[[Path, Any], Any], list[Any]]] = [
     ("clusters", lambda folder, given: gs.save_behavior(BEHAVIOR, folder / "a.npz", clusters=given), [
         torch.zeros(0).long(), torch.zeros(7).long(), torch.zeros(9).long(), torch.zeros(4, 2).long(),

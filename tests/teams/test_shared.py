@@ -223,8 +223,8 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "neither": (lambda: gs.Team.shared(network(), 3), "`columns` or `argument`"),
     "both": (lambda: gs.Team.shared(network(), 3, columns=0, argument="id"), "got both"),
     "a list": (
-        lambda: gs.measure(gs.Team.shared([network()], 2, columns=[0, 1]), torch.randn(4, 9)),  # type: ignore[arg-type]
-        "'list' object is not callable",
+        lambda: gs.Team.shared([network()], 2, columns=[0, 1]),  # type: ignore[arg-type]
+        "`policy` to be a module or a function, got a list. Models of a framework",
     ),
     "names": (lambda: gs.Team.shared(network(), ["a", "a"], columns=0), "2 different strings"),
     "no agents": (lambda: gs.Team.shared(network(), 0, columns=0), "`agents`"),

@@ -78,22 +78,26 @@ class LevelCurve:
     @property
     def verdict(self) -> str:
         """The answer in a sentence: the best level against level 0, or without one against the unconstrained level."""
-        gain, known = self.gain or self.gain_over_unconstrained, self.gain is not None
+        known, gain = self.gain is not None, self.gain or self.gain_over_unconstrained
+        gains = self.over_shared if known else self.over_unconstrained
         assert gain is not None
+        assert gains is not None
         if gain.low <= 0 <= gain.high:
             least, most = min(self.seeds), max(self.seeds)
             seeds = f"{least}{f' to {most}' * (least < most)} {plural('seed', most)}"
             what = "sharing all parameters" if known else "leaving diversity free"
             return f"No level is better than {what}, as far as {seeds} can tell"
         others = [place for place, own in enumerate(self.levels) if own != (0 if known else None)]
-        place = max(others, key=self.rewards.__getitem__)
-        at = "no constraint" if math.isnan(self.snd[place]) else f"SND {self.snd[place]:.3g}"
-        return f"{'Diversity' if known else 'Control'} {'pays' if gain.low > 0 else 'costs'}: {gain} at {at}"
+        # Of a level whose own interval says so: the highest mean may be that of an unreliable one.
+        place = max(others, key=lambda other: (gains[other].low > 0, self.rewards[other]))
+        at = f"SND {self.snd[place]:.3g}{', unconstrained' * (self.levels[place] is None)}"
+        at = "no constraint" if math.isnan(self.snd[place]) else at
+        return f"{'Diversity' if known else 'Control'} {'pays' if gain.low > 0 else 'costs'}: {gains[place]} at {at}"
 
     def __str__(self) -> str:
         lines = [self.verdict]
         if self.gain and self.gain_over_unconstrained:
-            lines.append(f"Best level, difference from unconstrained: {self.gain_over_unconstrained}")
+            lines.append(f"Best other level, difference from unconstrained: {self.gain_over_unconstrained}")
         table = [LINE.format(*row).rstrip() for row in [self.heads(), *self.rows()]]
         return "\n".join([*lines, "", *table, "* may be the best level"])
 
@@ -156,7 +160,7 @@ def level_curve(
         >>> runs = {0: [1.0, 1.1, 0.9], 0.3: [1.6, 1.4, 1.5], None: [1.2, 1.1, 1.3]}
         >>> print(level_curve(runs, runs, [0, 0.31, 0.82]))
         Diversity pays: +0.50 [0.16, 0.84] at SND 0.31
-        Best level, difference from unconstrained: +0.300 [0.011, 0.589]
+        Best other level, difference from unconstrained: +0.300 [0.011, 0.589]
         <BLANKLINE>
         level              SND seeds  reward                  difference from level 0
         0                    0     3  1.00 [0.75, 1.25]
@@ -247,8 +251,10 @@ def _read(name: str, values: Any, levels: Sequence[float | None]) -> Array:
     if len(rows) != len(levels) or any(row.ndim != 1 or not row.size for row in rows):
         got = [row.shape for row in rows]
         raise InputError(name, f"to be numbers of the runs of each of {len(levels)} levels", got)
-    if not all(np.isfinite(row).all() for row in rows):
-        raise InputError(name, "to be finite", "NaN or infinite ones", "Leave out runs that crashed: a list of lists.")
+    for level, row in zip(levels, rows, strict=True):
+        if not np.isfinite(row).all():
+            fix = "Leave out runs that crashed: a list of lists."
+            raise InputError(name, "to be finite", f"NaN or infinite ones at level {level}", fix)
     most = max(row.size for row in rows)
     return np.stack([np.pad(row, (0, most - row.size), constant_values=np.nan) for row in rows])
 

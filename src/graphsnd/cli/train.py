@@ -116,6 +116,9 @@ def train(
         task = _resume_task(folder, iterations, stacked)
     else:
         task = make_task(world or "", target, design, agents, seeds, iterations, change or ())
+    levels = () if task.target is None else task.target
+    if len(levels) > 1 and (len(task.seeds) < 2 or not {"homogeneous", "unconstrained"} & {*levels}):
+        typer.echo("these levels get no verdict: it takes 0 or none among them, and several --seeds", err=True)
     options: dict[str, Any] = {
         "resume": resume, "checkpoint_every": checkpoint_every, "keep_teams": keep_teams,
         "loggers": tuple(dict.fromkeys(logger or ())),
@@ -313,7 +316,7 @@ def _show_results(task: Task, folder: Path, written: Sequence[Path]) -> None:
         return
     Console(highlight=False).print((control_table if task.target else training_table)(rows))
     files = [*written, save_png(training_figure(rows), folder / "curves.png"), folder / "metrics.csv"]
-    finished = rows[-1].iteration == task.settings.iterations
+    finished = sum(row.iteration == task.settings.iterations for row in rows) == len(task.run_names())
     if finished and task.target and (curves := training_curves(rows)):
         write_whole(folder / "levels.html", report(curves, title=f"How much diversity does {task.world} want?"))
         files.append(folder / "levels.html")

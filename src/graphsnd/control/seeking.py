@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphsnd.control.controllers import DiCo, State, Status
 from graphsnd.control.measurement import Measurement
-from graphsnd.errors import InputError, check_integer, check_number, describe
+from graphsnd.errors import InputError, check_integer, check_number, describe, shape_of
 
 PLACES = 15  # levels of the range, evenly spaced
 STRIDE = 2  # largest move in places, a seventh of the range
@@ -121,7 +121,7 @@ class Seek(DiCo):
         """Return the scale at the present level without a new measurement, as for rollouts."""
         return super(Seek, self.retarget(self.level(state))).scale(state)
 
-    def observe(self, reward: Tensor, state: State) -> SeekState:
+    def observe(self, reward: Tensor | float, state: State) -> SeekState:
         """Return the state after an iteration at the present level; its level may differ.
 
         Args:
@@ -129,7 +129,10 @@ class Seek(DiCo):
             state: State that :meth:`initial` or :meth:`step` returned.
         """
         assert isinstance(state, SeekState)
-        reward, own = reward.to(state.estimate), _features(state.place)
+        reward, own = torch.as_tensor(reward, dtype=torch.float64).detach().to(state.estimate), _features(state.place)
+        if reward.shape not in ((), state.place.shape):
+            expected = f"with shape {tuple(state.place.shape)}, the mean over environments and agents"
+            raise InputError("reward", expected, shape_of(reward))
         counts = (state.age >= self.settle) & reward.isfinite()
         row = torch.cat([own, torch.where(counts, reward, 0.0).expand(state.place.shape).unsqueeze(-1)], -1)
         shift = torch.eye(ALL + 1, dtype=own.dtype, device=own.device)

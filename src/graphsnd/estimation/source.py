@@ -23,7 +23,7 @@ from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.kernels.reference import extremes
 from graphsnd.sums import add_last
-from graphsnd.teams.policies import HINT, PoliciesTeam, TeamOptions, as_team
+from graphsnd.teams.policies import PoliciesTeam, TeamOptions, as_team, hint_shared
 from graphsnd.teams.team import Team
 
 BLOCK, WIDTH = 1 << 24, 8  # numbers in one block of points, and of one agent where that is not known yet
@@ -117,7 +117,7 @@ class Source:
         }
         if self.family in known and bool(((values == 0) | (values.abs() == top)).all()):
             return f"{known[self.family]}, the same for all agents. Look for saturated outputs."
-        hint = f" {HINT}" * (type(self.team) is PoliciesTeam)
+        hint = f" {hint_shared(self.team)}" if type(self.team) is PoliciesTeam else ""
         return f"all {self.agents} agents act alike on these observations.{hint}"
 
     def pair_means(self, index: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from graphsnd.rl.worlds.world import Discrete
 from graphsnd.teams.answers import evaluation_mode, map_tensors, tensors_of
 from graphsnd.teams.arrays import Array, Arrays
 from graphsnd.teams.joint import JointTeam
-from graphsnd.teams.policies import HINT
+from graphsnd.teams.policies import hint_shared
 from graphsnd.teams.team import Team
 
 __all__ = ["ActorTeam", "DiversityCallback", "WorldEnv"]
@@ -166,7 +166,7 @@ class ActorTeam(KeyedTeam, JointTeam):
     def alike(self) -> str:
         """Return a message if agents share one network that does not read its agent's identity, else an empty text."""
         untold = self._shared and self.columns is None
-        return f"share one network, so they act alike on the same observation. {HINT}" if untold else ""
+        return f"share one network, so they act alike on the same observation. {hint_shared(self)}" if untold else ""
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         behavior = super()._evaluate(observations)

@@ -55,6 +55,11 @@ MIXED = (
 )
 LOCK = threading.RLock()  # while modules run: their modes change, and batching puts parameters into the first of them
 FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)  # what a policy raises on a wrong shape
+STACKED, SHARED = "the stacked module", "the shared network"  # what messages call them
+FIXES = {
+    STACKED: "A module that takes one observation per agent: agents=.",
+    SHARED: "It is called with a row for each observation and agent.",
+}
 ROWS = 16  # on which a policy is tried
 
 
@@ -99,9 +104,8 @@ def ask(policy: Callable[[Any], Any], shown: Any, name: str | None = None) -> An
     except (InputError, torch.OutOfMemoryError):
         raise
     except FAULTS as error:
-        what, fix = name, "Images: feature_dims=3. Sequences: whole=True."
-        if name is None:
-            what, fix = "the stacked module", "A module that takes one observation per agent: agents=."
+        what = name or STACKED
+        fix = FIXES.get(what, "Images: feature_dims=3. Sequences: whole=True.")
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(".")
         widths = re.search(r"\(\d+x(\d+) and (\d+)x\d+\)", said)  # of a linear layer's input and weights
         if widths and getattr(shown, "shape", ())[-1:] == (int(widths[1]),):
@@ -112,6 +116,8 @@ def ask(policy: Callable[[Any], Any], shown: Any, name: str | None = None) -> An
             raise InputError("team", "of policies whose distributions are valid", got, fix) from error
         if re.search("dtype|Input type|scalar type", said):  # arrays of NumPy are float64, weights float32
             fix = "Convert them to the dtype of its weights, as with observations.float()."
+        elif re.search("missing .*(argument|function)", said):
+            fix = "Pass what takes observations alone, such as agent.actor or lambda o: agent(o, state)[0]."
         kind = getattr(shown, "dtype", None) or type(shown).__name__  # a TensorDict has a shape but no dtype
         shape = f" of shape {tuple(shown.shape)}" if hasattr(shown, "shape") else ""
         got = f"{kind}{shape}, on which it raised {said}"
@@ -248,10 +254,10 @@ def choose_outputs(answer: Any, outputs: Outputs = None, build: Callable[[dict[s
     """
     answer = answer._asdict() if hasattr(answer, "_asdict") else answer
     answer = (answer,) if outputs and hasattr(answer, "shape") else answer
+    names = (outputs.replace(",", " ").split() if isinstance(outputs, str) else outputs) or ()
     if named := isinstance(answer, Mapping):
         held = dict(answer)
     elif isinstance(answer, tuple | list):
-        names = (outputs.replace(",", " ").split() if isinstance(outputs, str) else outputs) or ()
         named = len(names) == len(answer)
         held = dict(zip(names if named else range(len(answer)), answer, strict=True))
     else:
@@ -267,6 +273,9 @@ def choose_outputs(answer: Any, outputs: Outputs = None, build: Callable[[dict[s
             return build({name: told[name] for name in known})
     shapes = [tuple(part.shape) if hasattr(part, "shape") else type(part).__name__ for part in held.values()]
     got = ", ".join(f"{key} {shape}" if named else str(shape) for key, shape in zip(held, shapes, strict=True))
+    if names and not named:
+        expected = f"to name each of {len(held)} outputs with shapes {got}"
+        raise InputError("outputs", expected, f"{len(names)}: {', '.join(names)}")
     fix = "Name them, as in outputs='logits, value', or return a dict with such names: loc or mean with scale, std or "
     fix += "log_std; logits; probs; action. Others, such as a value or a hidden state, are left out."
     raise InputError(

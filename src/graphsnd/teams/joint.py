@@ -82,7 +82,10 @@ class JointTeam(Team):
         if tuple(behavior.batch_shape) != lead or behavior.agents != (promised or behavior.agents):
             expected = f"to answer with shape {(*lead, promised or 'agents', '...')}"
             got = f"{(*behavior.batch_shape, behavior.agents, '...')}"
-            fix = "Pass single policies as a list; a stacked module adds the agents axis."
+            fix = "One network for all agents: Team.shared. Single policies: a list. "
+            fix += (
+                "A stacked module puts the agents before the actions; one that takes an observation of each: agents=."
+            )
             raise InputError("team", expected, got, fix)
         return behavior
 

@@ -39,7 +39,6 @@ from graphsnd.teams.team import Team, device_of, tensors_in
 
 Policy = Callable[[Tensor], Any]
 T = TypeVar("T")
-HINT = "If the network is told which agent it is, use Team.shared."
 LOOPED = 16  # agents: where a CPU's caches hold fewer at once, calls one by one are as fast as a batched one
 PADDED = 4  # answers per request, with those that pad the batch, above which calls one by one are faster
 # What a module's parameters, buffers and children live in, and its mode: policies are asked in evaluation mode.
@@ -114,8 +113,12 @@ class PoliciesTeam(Team):
             return all(len(own) == len(each[0]) > 0 and all(map(same, own, each[0])) for own in each)
 
         if agree(operator.is_) or all(policy == self.policies[0] for policy in self.policies):
-            return f"share one network, so they act alike on the same observation. {HINT}"
-        return f"have equal parameters, so they act alike on the same observation. {HINT}" if agree(torch.equal) else ""
+            return f"share one network, so they act alike on the same observation. {hint_shared(self)}"
+        return (
+            f"have equal parameters, so they act alike on the same observation. {hint_shared(self)}"
+            if agree(torch.equal)
+            else ""
+        )
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         lead = observations.shape[: -self.feature_dims]
@@ -239,6 +242,12 @@ class PoliciesTeam(Team):
 
     def _name(self, agent: int) -> str:
         return self._names[agent] if self._names else str(agent)
+
+
+def hint_shared(team: Team) -> str:
+    """Return what to use for agents that are one network; adapters have their own."""
+    name = "Team" if type(team) is PoliciesTeam else type(team).__name__
+    return f"If the network is told which agent it is, use {name}.shared."
 
 
 class TeamOptions(TypedDict, total=False):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, check_integer, check_tensor, shape_of
-from graphsnd.teams.answers import ask, ask_quietly, check_rows, map_tensors, tensors_of, unwrap, with_tensors
+from graphsnd.teams.answers import SHARED, ask, ask_quietly, check_rows, map_tensors, tensors_of, unwrap, with_tensors
 from graphsnd.teams.engine import activations_on
 from graphsnd.teams.policies import PoliciesTeam
 
@@ -39,6 +39,9 @@ class SharedTeam(PoliciesTeam):
         if (columns is None) == (argument is None):
             fix = "The policy reads its identity in columns of the observation, or in a parameter: argument='id'."
             raise InputError("columns", "or `argument`, one of the two", "both" if argument else "neither", fix)
+        if not callable(policy):
+            fix = "Models of a framework: the `shared` of its own team, such as sb3.ModelTeam.shared."
+            raise InputError("policy", "to be a module or a function", f"a {type(policy).__name__}", fix)
         super().__init__([policy], **options)
         names = agents if isinstance(agents, list | tuple) else None
         count = agents if names is None else len(names)
@@ -94,7 +97,7 @@ class SharedTeam(PoliciesTeam):
 
     def _ask(self, observations: Tensor, agents: Tensor, asking: Callable[..., Any] = ask) -> Behavior:
         """Return the answers to all pairs of an observation and an agent, along the agents axis."""
-        answer = asking(_Told(self, agents), observations, "the shared network")
+        answer = asking(_Told(self, agents), observations, SHARED)
         return self._read(answer, (len(observations) * agents.shape[1],), validate=False)
 
 
@@ -115,7 +118,7 @@ class _Told(nn.Module):
         places = chosen if isinstance(chosen, slice) else torch.as_tensor(chosen).reshape(-1)
         columns = torch.arange(features)[places].to(observations.device)
         if len(columns) != told.shape[1]:
-            fix = "Other identities than one-hot vectors: identity=."
+            fix = "Agents are told one-hot vectors; others are identity=, such as torch.arange(agents) for one column."
             raise InputError("columns", f"to be {told.shape[1]}, the length of an identity", len(columns), fix)
         whole = told.new_zeros(len(told), features).index_copy(1, columns, told)
         kept = observations.index_fill(1, columns, 0).unsqueeze(1)  # a sum is faster than writing into copies
