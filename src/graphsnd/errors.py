@@ -366,8 +366,7 @@ def check_clusters(clusters: Any, batch_shape: Sequence[int]) -> torch.Tensor | 
         fix = "Number the labels: numpy.unique(clusters, return_inverse=True)[1]."
         raise InputError("clusters", "to be integers, one for each observation", describe(clusters), fix)
     if given.numel() != (observations := math.prod(batch_shape)):
-        shape = tuple(batch_shape)
-        fix = f"One for each step: clusters[..., None].expand{shape}." if given.shape == shape[:-1] else ""
+        fix = f"One for each step: clusters[..., None].expand{tuple(batch_shape)}." * (given.shape == batch_shape[:-1])
         raise InputError("clusters", f"to be {observations} integers, one for each observation", shape_of(given), fix)
     check_layout("clusters", given.shape, batch_shape)
     return given.detach().flatten().cpu().long()

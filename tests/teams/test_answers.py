@@ -184,7 +184,7 @@ def test_tensors_without_names_are_refused(answer: Any, outputs: Any, said: str,
     with pytest.raises(gs.InputError, match=said) as error:
         gs.evaluate(wrap(answer), torch.randn(30, 5), outputs=outputs)
     assert error.value.name == "team"
-    said = r"`outputs` to name each of 2 outputs with shapes \(30, 5\), \(30, 5\), got 3: logits, value, state"
+    said = r"`outputs` to name 2 outputs of shapes \(30, 5\), \(30, 5\), got 3: logits, value, state"
     with pytest.raises(gs.InputError, match=said):
         gs.evaluate(wrap(lambda o: (o, o)), torch.randn(30, 5), outputs="logits, value, state")
 

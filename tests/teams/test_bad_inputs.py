@@ -207,7 +207,7 @@ class Recurrent(nn.Module):
         ([Recurrent()] * 2, "lambda o: agent(o, state)[0]"),
         (gs.Team.shared(Recurrent(), 2, columns=[0, 1]), "lambda o: agent(o, state)[0]"),
         ([nn.Module()] * 2, "such as agent.actor"),
-        (LINEAR, "One network for all agents: Team.shared"),
+        (LINEAR, "One network for all: Team.shared"),
         (gs.Team.shared(lambda o, id: o + id, 2, argument="id"), "with a row for each observation and agent"),
         (gs.Team.shared(LINEAR, 2, columns=3), "such as torch.arange(agents) for one column"),
     ],

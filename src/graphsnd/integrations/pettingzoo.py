@@ -166,9 +166,8 @@ class _Recorder:
             return space.sample() if mask is None else space.sample(mask)
         if hasattr(policy, "predict"):
             return _fit(self._predict(agent, policy, seen), space, agent)
-        answer = as_tensor(
-            ask(policy, map_arrays(lambda part: part.unsqueeze(0), _to_tensors(seen)), f"policy {agent}")
-        )
+        shown = map_arrays(lambda part: part.unsqueeze(0), _to_tensors(seen))
+        answer = as_tensor(ask(policy, shown, f"policy {agent}"))
         answer = answer.base_dist if isinstance(answer, D.Independent) else answer
         action = _draw(answer, mask, agent)[0].cpu().numpy()
         if isinstance(answer, Categorical | D.Categorical):

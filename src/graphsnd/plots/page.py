@@ -64,7 +64,8 @@ def report(source: Estimate | LevelCurve | Mapping[str, LevelCurve], *, title: s
         ('<!doctype html>', True)
     """
     if not isinstance(source, Estimate):
-        return _levels_report({"": source} if isinstance(source, LevelCurve) else source, title)
+        curves = {"": source} if isinstance(source, LevelCurve) else source
+        return _levels_report(curves if len(curves) > 1 else {"": next(iter(curves.values()))}, title)
     estimate = source
     given, found = _read(estimate)
     value, *pictures = _pictures(estimate, given, found)
@@ -91,12 +92,9 @@ def _levels_report(curves: Mapping[str, LevelCurve], title: str) -> str:
         notes = [line for line in str(curve).splitlines()[1:2] if line]  # against unconstrained agents
         may = ", ".join(row[0].removesuffix(" *") for row in curve.rows() if row[0].endswith("*"))
         sure = f"{100 * curve.confidence:.4g}% intervals over seeds"
-        cards.append(
-            (name if len(curves) > 1 else "Verdict", curve.verdict, *notes, f"May be the best level: {may} ({sure}).")
-        )
+        cards.append((name or "Verdict", curve.verdict, *notes, f"May be the best level: {may} ({sure})."))
     tables = {
-        name if len(curves) > 1 else "All levels": [dict(zip(c.heads(), row, strict=True)) for row in c.rows()]
-        for name, c in curves.items()
+        name or "All levels": [dict(zip(c.heads(), row, strict=True)) for row in c.rows()] for name, c in curves.items()
     }
     picture = Picture("Reward against diversity.", partial(draw_levels, curves), None, 4.0)
     title = title or "How much diversity does the task want?"

@@ -55,11 +55,7 @@ MIXED = (
 )
 LOCK = threading.RLock()  # while modules run: their modes change, and batching puts parameters into the first of them
 FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)  # what a policy raises on a wrong shape
-STACKED, SHARED = "the stacked module", "the shared network"  # what messages call them
-FIXES = {
-    STACKED: "A module that takes one observation per agent: agents=.",
-    SHARED: "It is called with a row for each observation and agent.",
-}
+SHARED = "the shared network"
 ROWS = 16  # on which a policy is tried
 
 
@@ -104,8 +100,9 @@ def ask(policy: Callable[[Any], Any], shown: Any, name: str | None = None) -> An
     except (InputError, torch.OutOfMemoryError):
         raise
     except FAULTS as error:
-        what = name or STACKED
-        fix = FIXES.get(what, "Images: feature_dims=3. Sequences: whole=True.")
+        what, one = name or "the stacked module", "It is called with a row for each observation and agent."
+        fixes = {None: "A module that takes one observation per agent: agents=.", SHARED: one}
+        fix = fixes.get(name, "Images: feature_dims=3. Sequences: whole=True.")
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(".")
         widths = re.search(r"\(\d+x(\d+) and (\d+)x\d+\)", said)  # of a linear layer's input and weights
         if widths and getattr(shown, "shape", ())[-1:] == (int(widths[1]),):
@@ -274,8 +271,7 @@ def choose_outputs(answer: Any, outputs: Outputs = None, build: Callable[[dict[s
     shapes = [tuple(part.shape) if hasattr(part, "shape") else type(part).__name__ for part in held.values()]
     got = ", ".join(f"{key} {shape}" if named else str(shape) for key, shape in zip(held, shapes, strict=True))
     if names and not named:
-        expected = f"to name each of {len(held)} outputs with shapes {got}"
-        raise InputError("outputs", expected, f"{len(names)}: {', '.join(names)}")
+        raise InputError("outputs", f"to name {len(held)} outputs of shapes {got}", f"{len(names)}: {', '.join(names)}")
     fix = "Name them, as in outputs='logits, value', or return a dict with such names: loc or mean with scale, std or "
     fix += "log_std; logits; probs; action. Others, such as a value or a hidden state, are left out."
     raise InputError(

@@ -112,13 +112,10 @@ class PoliciesTeam(Team):
         def agree(same: Callable[[Tensor, Tensor], bool]) -> bool:
             return all(len(own) == len(each[0]) > 0 and all(map(same, own, each[0])) for own in each)
 
+        alike = f"so they act alike on the same observation. {hint_shared(self)}"
         if agree(operator.is_) or all(policy == self.policies[0] for policy in self.policies):
-            return f"share one network, so they act alike on the same observation. {hint_shared(self)}"
-        return (
-            f"have equal parameters, so they act alike on the same observation. {hint_shared(self)}"
-            if agree(torch.equal)
-            else ""
-        )
+            return f"share one network, {alike}"
+        return f"have equal parameters, {alike}" if agree(torch.equal) else ""
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         lead = observations.shape[: -self.feature_dims]
@@ -288,9 +285,8 @@ def as_team(
         PoliciesTeam(agents=3, observation_features=None)
     """
     if isinstance(policies, Mapping | nn.ModuleDict):
-        values: list[Any] = list(policies.values())
-        options: dict[str, Any] = {"squashed": squashed, "whole": whole, "feature_dims": feature_dims}
-        team = as_team(values, agents=agents, outputs=outputs, **options)
+        options: dict[str, Any] = {"squashed": squashed, "whole": whole, "feature_dims": feature_dims, "agents": agents}
+        team = as_team(list(policies.values()), outputs=outputs, **options)
         return team.with_names(list(map(str, policies.keys())))
     if not isinstance(policies, Team) and callable(policies) and not isinstance(policies, nn.ModuleList):
         # A ModuleList can be called too; its call only says that it has none.

@@ -33,14 +33,14 @@ class SharedTeam(PoliciesTeam):
     """
 
     def __init__(
-        self, policy: Callable[..., Any], agents: int | Sequence[str], *, columns: Columns | None = None,
+        self, policy: Any, agents: int | Sequence[str], *, columns: Columns | None = None,
         argument: str | None = None, identity: Tensor | None = None, **options: Any,
     ) -> None:  # fmt: skip
         if (columns is None) == (argument is None):
             fix = "The policy reads its identity in columns of the observation, or in a parameter: argument='id'."
             raise InputError("columns", "or `argument`, one of the two", "both" if argument else "neither", fix)
         if not callable(policy):
-            fix = "Models of a framework: the `shared` of its own team, such as sb3.ModelTeam.shared."
+            fix = "Models of a framework: sb3.ModelTeam.shared and the like."
             raise InputError("policy", "to be a module or a function", f"a {type(policy).__name__}", fix)
         super().__init__([policy], **options)
         names = agents if isinstance(agents, list | tuple) else None
