@@ -8,6 +8,7 @@ trains the same levels with a tenth of the pairs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import median
@@ -15,7 +16,7 @@ from typing import Any
 
 from graphsnd.files import read_json
 from graphsnd.rl import PRESETS, Task
-from graphsnd.rl.log import read_rows
+from graphsnd.rl.log import Row, read_rows
 from paper.control.logs import group_by
 from paper.runner import RESULTS, Stacks
 
@@ -93,14 +94,22 @@ def fit_cost() -> tuple[float, float]:
     """
     timed = read_json(TIMED, TIMED.name)["controlled"]
     small = next(case for case in timed if case["observations"] == FEW.observations)
-    seconds = []
-    for rows in group_by(read_rows(RESULTS / "control" / "n50"), lambda row: row.iteration).values():
-        arms = {row.arm: (row.policy_seconds or 0.0) + (row.distance_seconds or 0.0) for row in rows}
-        whole = rows[0].rollout_seconds + rows[0].update_seconds + (rows[0].audit_seconds or 0.0) + sum(arms.values())
-        seconds.append(whole / len(rows) / FEW.optimiser_steps)
+    rows = read_rows(RESULTS / "control" / "n50")
+    runs = len({(row.arm, row.target, row.seed) for row in rows})
+    seconds = [each / runs / FEW.optimiser_steps for each in iteration_seconds(rows)]
     less = small["per_run_s"] / small["gradient_steps"]
     each: float = (median(seconds[len(seconds) // 2 :]) - less) / (50 - small["agents"])
     return less - each * small["agents"], each
+
+
+def iteration_seconds(rows: Iterable[Row]) -> list[float]:
+    """Return what each iteration of a stack took, from its log."""
+    seconds = []
+    for same in group_by(rows, lambda row: row.iteration).values():
+        arms = {row.arm: (row.policy_seconds or 0.0) + (row.distance_seconds or 0.0) for row in same}
+        shared = same[0].rollout_seconds + same[0].update_seconds + (same[0].audit_seconds or 0.0)
+        seconds.append(shared + sum(arms.values()))
+    return seconds
 
 
 def estimate_minutes(task: Task) -> float:
