@@ -14,8 +14,8 @@ from graphsnd.errors import check_choice
 from graphsnd.files import write_whole
 from graphsnd.plots.tables import table
 from graphsnd.rl.log import read_rows
-from paper.beyond.answers import answer_all
 from paper.beyond.online import run_online
+from paper.beyond.page import write_page
 from paper.beyond.tasks import LARGE, STACKS, estimate_minutes
 from paper.runner import RESULTS, WORK, Cells, stacks_to_train, train_stacks
 
@@ -61,10 +61,10 @@ def online() -> None:
 
 @app.command()
 def answers() -> None:
-    """Apply the rules to the existing logs."""
+    """Apply the rules to the existing logs, and write the answers and their figure beside them."""
     logs = {name: read_rows(RESULTS / name) for name in EVERY if (RESULTS / name / "metrics.csv").is_file()}
-    for found in answer_all(logs):
-        typer.echo(f"{found.answer:<4}  {found.question}\n      {found.what}")
+    write_page(logs, RESULTS / "beyond")
+    typer.echo((RESULTS / "beyond" / "answers.md").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":

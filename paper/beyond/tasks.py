@@ -8,6 +8,7 @@ trains the same levels with a tenth of the pairs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from statistics import median
@@ -15,7 +16,7 @@ from typing import Any
 
 from graphsnd.files import read_json
 from graphsnd.rl import PRESETS, Task
-from graphsnd.rl.log import read_rows
+from graphsnd.rl.log import Row, read_rows
 from paper.control.logs import group_by
 from paper.runner import RESULTS, Stacks
 
@@ -47,12 +48,13 @@ class Studied:
         Args:
             design: Which pairs the controller measures.
             seeds: Seeds; each gives one run of every level.
-            environments: Number of environments; with the paper's number the best level is not searched for.
+            environments: Number of environments; with the paper's number every second level, and none is searched for.
         """
         targets: tuple[float | str, ...] = self.levels
-        if design == ALL:
-            ends = ("unconstrained", self.sought) if environments == FEW.environments else ("unconstrained",)
-            targets = ("homogeneous", *self.levels, *ends)
+        if environments != FEW.environments:
+            targets = ("homogeneous", *self.levels[1::2], "unconstrained")
+        elif design == ALL:
+            targets = ("homogeneous", *self.levels, "unconstrained", self.sought)
         settings = FEW.replace(environments=environments, iterations=ITERATIONS)
         return Task(self.world, self.agents, self.options, seeds, targets, (design,), settings)
 
@@ -70,7 +72,8 @@ STACKS: dict[str, Task] = {
 }
 # Does the answer depend on the number of frames? The paper's 600 environments, one stack per seed.
 STACKS |= {
-    f"beyond/dispersion-600/seed-{seed}": STUDIED["dispersion"].task(seeds=(seed,), environments=600) for seed in SEEDS
+    f"beyond/dispersion-600/seed-{seed}": STUDIED["dispersion"].task(seeds=(seed,), environments=600)
+    for seed in SEEDS[:3]
 }
 # How well DiCo holds larger teams, with all pairs, a tenth of them, and eight random agents at each observation.
 LARGE: Stacks = {
@@ -91,14 +94,22 @@ def fit_cost() -> tuple[float, float]:
     """
     timed = read_json(TIMED, TIMED.name)["controlled"]
     small = next(case for case in timed if case["observations"] == FEW.observations)
-    seconds = []
-    for rows in group_by(read_rows(RESULTS / "control" / "n50"), lambda row: row.iteration).values():
-        arms = {row.arm: (row.policy_seconds or 0.0) + (row.distance_seconds or 0.0) for row in rows}
-        whole = rows[0].rollout_seconds + rows[0].update_seconds + (rows[0].audit_seconds or 0.0) + sum(arms.values())
-        seconds.append(whole / len(rows) / FEW.optimiser_steps)
+    rows = read_rows(RESULTS / "control" / "n50")
+    runs = len({(row.arm, row.target, row.seed) for row in rows})
+    seconds = [each / runs / FEW.optimiser_steps for each in iteration_seconds(rows)]
     less = small["per_run_s"] / small["gradient_steps"]
     each: float = (median(seconds[len(seconds) // 2 :]) - less) / (50 - small["agents"])
     return less - each * small["agents"], each
+
+
+def iteration_seconds(rows: Iterable[Row]) -> list[float]:
+    """Return what each iteration of a stack took, from its log."""
+    seconds = []
+    for same in group_by(rows, lambda row: row.iteration).values():
+        arms = {row.arm: (row.policy_seconds or 0.0) + (row.distance_seconds or 0.0) for row in same}
+        shared = same[0].rollout_seconds + same[0].update_seconds + (same[0].audit_seconds or 0.0)
+        seconds.append(shared + sum(arms.values()))
+    return seconds
 
 
 def estimate_minutes(task: Task) -> float:

@@ -29,7 +29,7 @@ from paper.judging.verdicts import Verdict, count_kinds, judge_all
 from paper.published import read_published
 from paper.rows import decode
 from paper.runner import RESULTS, read_results
-from tests.benchmarks.test_quoted import queues, speed
+from tests.benchmarks.test_quoted import load, queues, speed
 from tests.test_paper_numbers import STATEMENTS
 
 ROOT = RESULTS.parents[1]
@@ -44,8 +44,8 @@ One Bernoulli-0.1 graph is {training.largest_gap:.1%} off at most in {training.l
 9.0 to 10.9, 9.98 and 9.24 to 9.63 times | {training.loop_speedup:.1f} times with 100 agents
 {timing.gpu_loop_speedup_n500:.1f} with 500 on an H200 ({timing.gpu_loop_speedup_n500:[.1f})
 {d50.loop_metric_speedup:.1f} with 50.
-{timing.gpu_fused_speedup_n500:.1f} times with 500 agents on an H200
-{timing.cpu_fused_speedup_n100:.1f} with 100 on a CPU
+[{facts.slowest:.1f} to {facts.fastest:.1f} times](benchmarks.md#a-tenth-of-the-pairs) as
+300 and 1,000 agents, {facts.hundred:.1f} times with 100. On an H200 {timing.gpu_fused_speedup_n500:.1f} times with 500
 SND over all pairs is {log.d50.largest_audit_error_bernoulli:~.2%} off
 {d50.largest_audit_error_bernoulli:~.2%} (by all pairs: {d50.largest_audit_error_full:~.2%})
 {log.d50.paired_reward_difference:.4f} ± {log.d50.paired_reward_sem:.4f} in one grid
@@ -137,7 +137,8 @@ README = "We compare {facts.theorems} theorems and identities and {facts.measure
 # What is no result: sizes, settings, and names.
 PLAIN = re.compile(
     r"(?:Proposition|Propositions|Remark|Table|Figure) \d+|equation \(1\)|Bernoulli-0\.1|\$\$[^$]*\$\$|\$[^$]*\$|H200"
-    r"|RTX 4090|2-regular|n = (?:100|500)\b|\b(?:100|4 to 16) agents|^\| \d+\. |\(McKay and Wormald 1991\)"
+    r"|RTX 4090|2-regular|n = (?:100|500)\b|\b(?:100|4 to 16|300 and 1,000) agents"
+    r"|^\| \d+\. |\(McKay and Wormald 1991\)"
     r"|\]\([^)]*\)|`[^`]*`|4,096 observations|200 rollouts|\b20, shared|2 and 4 times ceil\(log2 n\)"
     r"|ceil of 2 and 4 log2 n|24 and 23 with 50 agents|with 120\s+environments the order"
     r"|paper's 600 environments, last 10 iterations|^\*\*Ten agents\.\*\* 15 runs|takes 500 iterations|not 1/n|1/p"
@@ -177,7 +178,7 @@ def namespace() -> dict[str, Any]:
     spaces, log = (
         {name.replace("ico-", ""): SimpleNamespace(**mine) for name, mine in each.items()} for each in (ours, logs)
     )
-    facts = SimpleNamespace(**count_rows(), **read_rewards(results), **read_graphs(results))
+    facts = SimpleNamespace(**count_rows(), **read_rewards(results), **read_graphs(results), **read_speed())
     return {**spaces, "log": SimpleNamespace(**log), "facts": facts}
 
 
@@ -251,6 +252,14 @@ def read_graphs(results: dict[str, Any]) -> dict[str, Any]:
         "edges_low": 100 * (edges.low - 1), "edges_high": 100 * (edges.high - 1),
         "beside": re.findall(r"; (\d+) beside", expanders["own_regular_tightest"].kind)[0],
     }  # fmt: skip
+
+
+def read_speed() -> dict[str, Any]:
+    """A tenth of the pairs against all of them, both by one kernel on a CPU."""
+    ways = ("kept_graph_queued", "new_graph_queued")
+    times = [1 / one["over_snd"][way] for one in load("calls/cpu")["sampled"] for way in ways]
+    hundred = read_results(RESULTS, "timing")[Scale.LAPTOP].numbers["cpu_fused_speedup_n100"]
+    return {"slowest": min(times), "fastest": max(times), "hundred": hundred.value}
 
 
 def read_page(path: Path) -> str:

@@ -194,11 +194,18 @@ def draw_levels(curves: Mapping[str, LevelCurve], *, ax: Axes | None = None) -> 
             colour, marker = group_look(place)
             snd, rewards = np.array(curve.snd), np.array(curve.rewards)
             reach = np.nan_to_num(np.array(curve.intervals)[:, 1] - rewards)
-            order = np.argsort(snd)
-            known, free = order[~np.isnan(snd[order])], [level is None for level in curve.levels]
-            look: dict[str, Any] = {"color": colour, "capsize": 2.5, "linewidth": 1.2, "label": label(name) or None}
-            axes.errorbar(snd[known], rewards[known], reach[known], marker=marker, markersize=5, **look)
-            axes.plot(snd[free], rewards[free], marker, color=shade("#FFFFFF"), markeredgecolor=colour, zorder=4)
+            free = np.array([level is None for level in curve.levels])
+            held, alone = np.flatnonzero(~free)[np.argsort(snd[~free])], np.flatnonzero(free & ~np.isnan(snd))
+            look: dict[str, Any] = {
+                "color": colour,
+                "marker": marker,
+                "capsize": 2.5,
+                "linewidth": 1.2,
+                "markersize": 5,
+            }
+            axes.errorbar(snd[held], rewards[held], reach[held], label=label(name) or None, **look)
+            ring = look | {"linestyle": "", "markerfacecolor": shade("#FFFFFF"), "zorder": 4}
+            axes.errorbar(snd[alone], rewards[alone], reach[alone], **ring)
         axes.set(xlabel="SND", ylabel="mean reward")
         axes.grid(color=shade(FAINT))
         if len(curves) > 1:
