@@ -309,7 +309,7 @@ def test_networks_told_the_same_or_nothing_are_exactly_no_diversity() -> None:
         answers.append(bare(shown.unsqueeze(1).expand(-1, AGENTS, -1))[:, 0].detach().double())
     expected = sum(float((a - b).norm(dim=-1).mean()) for a, b in combinations(answers, 2)) / 6
     assert told.value == pytest.approx(expected, rel=1e-5)
-    assert "share one network" in str(gs.measure(ActorTeam(bare), seen))
+    assert "told which agent it is, use ActorTeam.shared." in str(gs.measure(ActorTeam(bare), seen))
 
 
 def test_one_of_several_entries_says_who_acts() -> None:
