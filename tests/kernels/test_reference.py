@@ -210,11 +210,11 @@ def test_bures_of_equal_covariances_is_the_distance_of_the_means(actions: int) -
     assert float(bures(x, x)) == 0
 
 
-@pytest.mark.parametrize("features", [1, 3, 16, 40])
+@pytest.mark.parametrize("agents", [5, 70])
+@pytest.mark.parametrize("features", [1, 3, 16, 32, 40])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_extremes_over_agents(features: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "COPIED", 2 * 5 * features)  # two observations at once
-    values = torch.randn(features, 5, 7, dtype=dtype, generator=torch.Generator().manual_seed(0)).movedim(0, 2)
+def test_extremes_over_agents(agents: int, features: int, dtype: torch.dtype) -> None:
+    values = torch.randn(features, agents, 7, dtype=dtype, generator=torch.Generator().manual_seed(0)).movedim(0, 2)
     values = values.transpose(0, 1)  # no axis is where memory has it
     values[1, 2, 0], values[3, 1, 0], values[6, 0, 0] = torch.inf, -torch.inf, torch.nan
     high, low = (part.numpy() for part in extremes(values))

@@ -79,9 +79,10 @@ class Source:
         if self.points is not None:
             if isinstance(index, slice):
                 return self.points
-            values, index = self.points.values, index.to(self.device)
-            some = values.index_select(0, index) if agents is None else values[index.unsqueeze(1), agents]
-            return self.points.replace(some)
+            index = index.to(self.device)
+            if agents is None:
+                return self.points.replace(tuple(part.index_select(0, index) for part in self.points.parts))
+            return self.points.replace(tuple(part[index.unsqueeze(1), agents] for part in self.points.parts))
         assert self.team is not None
         assert self.inputs is not None
         inputs = self.inputs[index]

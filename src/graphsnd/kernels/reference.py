@@ -303,8 +303,7 @@ SLOWNESS = {
 }
 
 HOMOGENEOUS = frozenset({Norm.EUCLIDEAN, Norm.CROSS, Norm.BURES})  # they square: scaling guards against overflow
-LONG = 128  # bytes of an agent's features, from which torch compares many at once
-COPIED = 2**20  # numbers at once
+LONG = 32  # numbers that torch on a CPU compares at once
 
 
 def slowness(points: Points) -> float:
@@ -340,15 +339,14 @@ def scale_of(values: Tensor, norm: Norm) -> Tensor:
 def extremes(values: Tensor) -> tuple[Tensor, Tensor]:
     """Return the largest and the smallest value over the agents of ``[observations, agents, features]``.
 
-    Each ``[observations, features]``. Where features are few, torch on a CPU compares agents number by number; with a
-    copy in which agents are last it takes a fifth of the time.
+    Each ``[observations, features]``. Torch on a CPU compares few features number by number, so several agents count as
+    one with many features first, and are compared with each other in the end: that takes a tenth of the time.
     """
-    if values.device.type != "cpu" or values.shape[2] * values.element_size() >= LONG:
+    o, n, f = values.shape
+    side = LONG // math.gcd(LONG, f)
+    whole = n // side * side
+    if values.device.type != "cpu" or side == 1 or whole <= side:
         return values.amax(1), values.amin(1)
-    rows = max(1, COPIED // math.prod(values.shape[1:]))
-    high, low = [], []
-    for part in values.split(rows):
-        turned = part.mT.contiguous()
-        high.append(turned.amax(-1))
-        low.append(turned.amin(-1))
-    return torch.cat(high), torch.cat(low)
+    folded, rest = values[:, :whole].reshape(o, -1, side * f), values[:, whole:]
+    high, low = folded.amax(1).view(o, side, f), folded.amin(1).view(o, side, f)
+    return torch.cat([high, rest], dim=1).amax(1), torch.cat([low, rest], dim=1).amin(1)
