@@ -11,7 +11,7 @@ from graphsnd.estimation.redrawn import CHEAP
 
 # Agents from which a way to sample is faster than exact SND of agents that have been evaluated, by
 # `python -m benchmarks share` (benchmarks/results/share): a CPU thread with 256 observations, an H200 with 4,096.
-CROSSOVERS = {"cpu": {"bernoulli:0.1": 76, "agents:8": 297}, "cuda": {"bernoulli:0.1": 822, "agents:8": 1586}}
+CROSSOVERS = {"cpu": {"bernoulli:0.1": 77, "agents:8": 256}, "cuda": {"bernoulli:0.1": 822, "agents:8": 1586}}
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Advice:
     Example:
         >>> import graphsnd as gs
         >>> print(gs.advise(500, 100_000))
-        agents:8: all pairs are 12,475,000,000 distances; with 297 agents or more, a few random agents are faster
+        agents:8: all pairs are 12,475,000,000 distances; with 256 agents or more, a few random agents are faster
           gs.measure(policies, observations, design="agents:8", rel_tol=0.01)
     """
 
