@@ -23,7 +23,7 @@ NEEDS = {
         "src/graphsnd/rl/worlds/pair*",
     ],
     "torchmetrics": ["src/graphsnd/integrations/torchmetrics.py"],
-    "torchrl": ["src/graphsnd/integrations/torchrl*.py", "tests/integrations/*"],
+    "torchrl": ["src/graphsnd/integrations/torchrl.py", "src/graphsnd/integrations/world_*", "tests/integrations/*"],
     "stable_baselines3": ["src/graphsnd/integrations/sb3.py"],
     "pettingzoo": ["src/graphsnd/integrations/pettingzoo.py"],
     "jax": ["src/graphsnd/integrations/jax.py"],

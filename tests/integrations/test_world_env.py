@@ -9,7 +9,7 @@ pytest.importorskip("torchrl")
 from torchrl.envs import VmasEnv
 from torchrl.envs.utils import check_env_specs
 
-from graphsnd.integrations.torchrl import WorldEnv
+from graphsnd.integrations.world_env import WorldEnv
 from graphsnd.rl.worlds import Dispersion, Navigation, SimpleSpread, World
 
 WORLDS = [Navigation(3, 4, horizon=6), Dispersion(3, 4, horizon=6, food_radius=0.3), SimpleSpread(3, 4, horizon=6)]

@@ -196,13 +196,7 @@ def draw_levels(curves: Mapping[str, LevelCurve], *, ax: Axes | None = None) -> 
             reach = np.nan_to_num(np.array(curve.intervals)[:, 1] - rewards)
             free = np.array([level is None for level in curve.levels])
             held, alone = np.flatnonzero(~free)[np.argsort(snd[~free])], np.flatnonzero(free & ~np.isnan(snd))
-            look: dict[str, Any] = {
-                "color": colour,
-                "marker": marker,
-                "capsize": 2.5,
-                "linewidth": 1.2,
-                "markersize": 5,
-            }
+            look: dict[str, Any] = {"color": colour, "marker": marker, "capsize": 2.5, "lw": 1.2, "ms": 5}
             axes.errorbar(snd[held], rewards[held], reach[held], label=label(name) or None, **look)
             ring = look | {"linestyle": "", "markerfacecolor": shade("#FFFFFF"), "zorder": 4}
             axes.errorbar(snd[alone], rewards[alone], reach[alone], **ring)

@@ -82,9 +82,7 @@ class JointTeam(Team):
         if tuple(behavior.batch_shape) != lead or behavior.agents != (promised or behavior.agents):
             expected = f"to answer with shape {(*lead, promised or 'agents', '...')}"
             got = f"{(*behavior.batch_shape, behavior.agents, '...')}"
-            fix = (
-                "One network for all: Team.shared. Single policies: a list. A module for all adds an axis, or: agents=."
-            )
+            fix = "One network for all: Team.shared. Single policies: a list. A joint module: an agents axis."
             raise InputError("team", expected, got, fix)
         return behavior
 

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarl.environments import Task, VmasClass
 from benchmarl.utils import _read_yaml_config
 
-from graphsnd.integrations.torchrl import WorldEnv
+from graphsnd.integrations.world_env import WorldEnv
 from graphsnd.rl.worlds.parse import BATCHED, parse_world
 from graphsnd.rl.worlds.world import Discrete
 
